@@ -1,4 +1,6 @@
-/** Runs `work` while holding the lock at `path`, which other processes wait for; `say` gets a line when there is something to wait for. */
+/**
+ * Runs `work` with the lock at `path`, which other processes wait for; `say` gets a line if there is a wait.
+ */
 export declare function withLock<T>(
   path: string,
   say: (line: string) => void,

@@ -1,6 +1,6 @@
 /**
- * A lock between processes: a symbolic link whose target is the holder's pid, for making one is atomic and
- * carries its content with it. A lock whose holder has ended is taken over.
+ * A lock between processes: a symbolic link whose target is the holder's pid, since a link is created
+ * atomically with its content. A lock whose holder has ended is replaced.
  */
 import { readlinkSync, renameSync, symlinkSync, unlinkSync } from 'node:fs'
 
@@ -24,7 +24,7 @@ function alive(pid) {
   }
 }
 
-/** Takes away a lock that its holder left behind; of several that try, one succeeds. */
+/** Removes a lock that its holder left behind; of several that try, one succeeds. */
 function takeAway(path, pid) {
   const aside = `${path}.${process.pid}`
   try {
@@ -33,7 +33,7 @@ function takeAway(path, pid) {
     return
   }
   if (holder(aside) !== pid && alive(holder(aside))) {
-    // Another process was quicker and its lock was moved by mistake: it goes back.
+    // Another process was quicker and its lock was moved by mistake: put it back.
     renameSync(aside, path)
     return
   }
@@ -41,9 +41,9 @@ function takeAway(path, pid) {
 }
 
 /**
- * Runs `work` while holding the lock at `path`; waits for another holder, at most a quarter of an hour.
- * `say` gets one line when there is something to wait for. Throws what `work` throws, and when the link cannot
- * be made for another reason than being there.
+ * Runs `work` with the lock at `path`; waits for another holder, at most a quarter of an hour. `say` gets one
+ * line if there is a wait. Throws the error of `work`, or of a link that cannot be created for another reason
+ * than that it exists.
  */
 export async function withLock(path, say, work) {
   const deadline = Date.now() + PATIENCE_MS

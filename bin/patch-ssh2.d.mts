@@ -1,5 +1,5 @@
 export interface Hunk {
-  /** Index of the first line in the file as published. */
+  /** Index of the first line in the published file. */
   at: number
   before: string[]
   after: string[]

@@ -1,7 +1,7 @@
 /**
- * Puts patches/ssh2-1.17.0.patch into the ssh2 that this package uses. Does nothing where it is in place already.
- * Runs in bin/setup.mjs, as the package's postinstall script, or by hand; plain JavaScript for Node 20, without
- * other programs.
+ * Applies patches/ssh2-1.17.0.patch to the ssh2 that this package uses. Does nothing if it is already
+ * applied. Runs in bin/setup.mjs, as the package's postinstall script, or by hand; plain JavaScript for Node
+ * 20, without other programs.
  */
 import { readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -11,14 +11,14 @@ import { fileURLToPath } from 'node:url'
 const VERSION = '1.17.0'
 export const PATCH = fileURLToPath(new URL(`../patches/ssh2-${VERSION}.patch`, import.meta.url))
 
-/** The folder of ssh2 as Node finds it from here. Throws when there is none. */
+/** Returns the folder of ssh2 as Node finds it from here. Throws if there is none. */
 export function ssh2Folder() {
   return dirname(createRequire(import.meta.url).resolve('ssh2/package.json'))
 }
 
 /**
- * What the patch asks for, file by file: `{ path, hunks: [{ at, before, after }] }`, lines with their ends.
- * Reads unified diffs without renames, new or deleted files.
+ * Parses a patch, file by file: `{ path, hunks: [{ at, before, after }] }`, lines with their ends. Reads
+ * unified diffs without renames, new or deleted files.
  */
 export function parsePatch(text) {
   const files = []
@@ -40,10 +40,10 @@ export function parsePatch(text) {
   return files
 }
 
-/** The text with the hunks in it; undefined when it is not the text that they are for. */
+/** Returns the text with the hunks applied, or undefined if they are for another text. */
 export function applyHunks(text, hunks) {
   const lines = text.split(/(?<=\n)/)
-  // where a hunk stands counts from the file without the ones before it
+  // a hunk's position is in the file without the hunks before it
   for (const { at, before, after } of hunks.toReversed()) {
     if (before.some((line, i) => lines[at + i] !== line)) return undefined
     lines.splice(at, before.length, ...after)
@@ -51,7 +51,7 @@ export function applyHunks(text, hunks) {
   return lines.join('')
 }
 
-/** The hunks that take these back. */
+/** Returns the hunks that undo these. */
 function inverse(hunks) {
   let moved = 0
   return hunks.map(({ at, before, after }) => {
@@ -62,8 +62,8 @@ function inverse(hunks) {
 }
 
 /**
- * Patches the ssh2 in this folder: true when there was something to do. Throws when it is of another version, or
- * its files are neither the published nor the patched ones.
+ * Patches the ssh2 in this folder, and returns whether that was needed. Throws if it is of another version,
+ * or its files are neither the published nor the patched ones.
  */
 export function patchSsh2(folder) {
   const { version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))

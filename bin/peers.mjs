@@ -1,6 +1,6 @@
 /**
- * Installs the real programs that the tests talk to, on Debian as root; elsewhere says what is missing. The
- * daemons among them are kept from starting, and no package is ever removed.
+ * Installs the real programs that the tests use, on Debian as root; elsewhere reports the missing ones. Their
+ * daemons are kept from starting, and no package is ever removed.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import {
@@ -154,7 +154,9 @@ function listsAreEmpty() {
   }
 }
 
-/** Installs what is missing, together where that works and else one by one; returns what stays missing. */
+/**
+ * Installs the missing packages, together if that works and else one by one; returns those that stay missing.
+ */
 async function installAll(missing, say) {
   if (listsAreEmpty()) await aptGet(['update'])
   if ((await install(missing)).ok) return []
@@ -171,9 +173,9 @@ async function installAll(missing, say) {
 }
 
 /**
- * Makes the peers' packages present where that is possible, and says with `say` what it does and what it leaves.
- * Does nothing with SALLYPORT_PEERS=skip or away from Debian. Never throws for a package that is missing: the
- * tests that need it say so themselves.
+ * Installs the peers' packages if possible, and reports with `say` each step and each package left out. Does
+ * nothing with SALLYPORT_PEERS=skip or on other systems than Debian. Never throws for a missing package: the
+ * tests that need it report it themselves.
  */
 export async function installPeers(say) {
   if (process.env.SALLYPORT_PEERS === 'skip' || !existsSync('/usr/bin/apt-get')) return

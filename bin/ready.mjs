@@ -1,8 +1,8 @@
 /**
- * Gets the ssh2 of an installed package or of an image ready for the Node that runs this: patched, its crypto binding
- * built and tried. It is the package's postinstall script. With `--strict`, as the image has it, a binding that does not
- * work is an error. In a clone it patches only: bin/setup.mjs builds for the Node that the clone brings. Plain
- * JavaScript for Node 20.
+ * Prepares the ssh2 of an installed package or of an image for the Node that runs this: patched, its crypto
+ * binding built and tried. It is the package's postinstall script. With `--strict`, as in the image, a
+ * binding that does not work is an error. In a clone it only patches: bin/setup.mjs builds for the clone's
+ * own Node. Plain JavaScript for Node 20.
  */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -15,7 +15,7 @@ const say = (text) => process.stderr.write(`sallyport: ${text}\n`)
 
 const isStrict = process.argv.includes('--strict')
 const isClone = existsSync(fileURLToPath(new URL('../package-lock.json', import.meta.url)))
-/** The folder in whose node_modules ssh2 lies: npm rebuilds it there. */
+/** The folder whose node_modules has ssh2: npm rebuilds it there. */
 const root = dirname(dirname(ssh2Folder()))
 const prefix = dirname(dirname(process.execPath))
 

@@ -1,8 +1,8 @@
 /**
- * Gets a clone ready to run: packages as the lock file says, ssh2 patched and its crypto binding built for the Node
- * that runs, and with `--peers` the real programs that the tests talk to. Runs before every npm script, so it is plain
- * JavaScript for the system's Node (20 or newer), uses nothing from node_modules, and is quick when all is there.
- * It speaks on stderr only: what a command prints on stdout may be read by a program.
+ * Makes a clone ready to run: packages as in the lock file, ssh2 patched and its crypto binding built for the
+ * Node that runs, and with `--peers` the real programs that the tests use. Runs before every npm script, so
+ * it is plain JavaScript for the system's Node (20 or newer), uses nothing from node_modules, and is quick if
+ * all is in place. It writes to stderr only: a program may read a command's stdout.
  */
 import { createHash } from 'node:crypto'
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -19,18 +19,18 @@ const STAMP = join(MODULES, '.sallyport-setup')
 const LOCK = join(ROOT, '.setup.lock')
 const MINIMUM_NODE = 24
 
-/** What stops the start, said for the person who typed the command. */
+/** Prevents the start, with a message for the person who typed the command. */
 class SetupError extends Error {}
 
 const say = (text) => process.stderr.write(`sallyport: ${text}\n`)
 
-/** The folder of the Node that the lock file carries for this system; undefined where there is none. */
+/** Returns the folder of the lock file's Node for this system, or undefined if there is none. */
 function packagedNode() {
   const folder = join(MODULES, `node-${process.platform}-${process.arch}`)
   return existsSync(join(folder, 'bin', 'node')) ? folder : undefined
 }
 
-/** What node_modules must have been made from to be left alone. */
+/** Returns a hash of all inputs of node_modules: if it is unchanged, they stay. */
 function fingerprint() {
   const hash = createHash('sha256')
   for (const file of ['package-lock.json', 'bin/object-wrap.h', 'bin/binding-works.cjs']) {
@@ -50,7 +50,9 @@ function stamped() {
   }
 }
 
-/** Whether npm's own record of node_modules holds every package of the lock file that belongs on this system. */
+/**
+ * Whether npm's own record of node_modules has every package of the lock file that belongs on this system.
+ */
 function packagesMatch() {
   let wanted
   let present
@@ -70,14 +72,16 @@ function packagesMatch() {
   })
 }
 
-/** Whether an optional package names this system; npm goes on without one that it could not download. */
+/** Whether an optional package is for this system; npm continues without one that it could not download. */
 function belongsHere({ os, cpu, libc }) {
   return (
     os !== undefined && [os].flat().includes(process.platform) && [cpu].flat().includes(process.arch) && !libc
   )
 }
 
-/** PATH for what is started here: the packages' programs first, as npm does for its scripts. */
+/**
+ * The environment of child processes: in PATH the packages' programs come first, as npm does for its scripts.
+ */
 function environment(extra = {}) {
   return { ...process.env, PATH: `${join(MODULES, '.bin')}${delimiter}${process.env.PATH ?? ''}`, ...extra }
 }
@@ -90,7 +94,7 @@ function npm(args, extra) {
   }
 }
 
-/** npm's many ways to say no, as a sentence that says what to do. */
+/** Turns npm's many errors into a sentence with the remedy. */
 function explain(output) {
   const tail = output.trim().split('\n').slice(-12).join('\n')
   if (/ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ECONNRESET|ENETUNREACH|ERR_SOCKET_TIMEOUT/.test(output)) {
@@ -122,7 +126,7 @@ function installPackages() {
 
 const seconds = (begin) => `${((Date.now() - begin) / 1000).toFixed(1)} s`
 
-/** Stops where the Node that would run the broker is too old. */
+/** Throws if the Node that would run the broker is too old. */
 function requireNode() {
   if (packagedNode()) return
   if (Number.parseInt(process.versions.node, 10) >= MINIMUM_NODE) return
@@ -146,7 +150,10 @@ function runningNode() {
   return packagedNode() ? join(MODULES, '.bin', 'node') : process.execPath
 }
 
-/** An ssh2 that is neither as published nor as patched, as by the patch of another release, is installed anew. */
+/**
+ * Patches ssh2. A copy that is neither the published nor the patched one, as after the patch of another
+ * release, is reinstalled.
+ */
 function patch() {
   try {
     patchSsh2(ssh2Folder())
@@ -170,7 +177,10 @@ function setUp() {
   writeFileSync(STAMP, `${JSON.stringify({ fingerprint: fingerprint(), binding: works })}\n`)
 }
 
-/** The start by someone who may not write here (a service's user): all must have been made ready before. */
+/**
+ * The start by a user without write access here (a service's user): everything must have been prepared
+ * before.
+ */
 function checkOnly() {
   if (!packagesMatch()) throw new SetupError(explain('EACCES'))
   patchSsh2(ssh2Folder())

@@ -1,6 +1,7 @@
 /**
- * Builds ssh2's crypto binding for the Node that runs, and proves it by using it. A clone (bin/setup.mjs), an installed
- * package (bin/ready.mjs, its postinstall script) and the image (the same) come here: plain JavaScript for Node 20.
+ * Builds ssh2's crypto binding for the Node that runs, and tries it. Used by a clone (bin/setup.mjs), by an
+ * installed package (bin/ready.mjs, its postinstall script) and by the image (the same): plain JavaScript for
+ * Node 20.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -17,9 +18,9 @@ export function bindingWorks(node, root) {
 }
 
 /**
- * Builds the binding unless it works. `node` is the program that will run, `headers` the folder that has its
- * `include/node` (absent: npm fetches them), `npm` runs npm with arguments and an environment and returns its output.
- * Returns true if the binding works; if not, `say` has been told what is missing and what that costs.
+ * Builds the binding unless it works. `node` is the program that will run, `headers` the folder with its
+ * `include/node` (absent: npm fetches them), `npm` runs npm with arguments and an environment and returns its
+ * output. Returns whether the binding works; if not, reports the missing programs and the cost with `say`.
  */
 export function buildBinding({ node, headers, root, npm, say }) {
   if (bindingWorks(node, root)) return true

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 /*
- * Verifies recordings and exported audit logs of Sallyport, for somebody who trusts neither the bastion nor its
- * programs: one file, Node 20 or newer, nothing else. It is written from docs/recording-format.md and
- * docs/events.md ("Proof"), shares no code with the bastion, and needs no secret: only the public key that signs,
- * which the auditor got by another way than the files (`sallyport audit key` prints it). With several, the first --key is
- * the present one, which has to have signed the end of the log; the others are those that it came in the place of.
+ * Verifies recordings and exported audit logs of Sallyport without trust in the bastion or its programs: one
+ * file, Node 20 or newer, nothing else. It is written from docs/recording-format.md and docs/events.md
+ * ("Proof"), shares no code with the bastion, and needs no secret: only the public key that signs, which the
+ * auditor got by another way than the files (`sallyport audit key` prints it). With several, the first --key
+ * is the present one, which has to have signed the end of the log; the others are the keys that it replaced.
  *
  *     node verify.mjs --key KEY [--audit EXPORT] [--head ROW:HASH] [--json] [RECORDING | FOLDER]…
  *
@@ -33,7 +33,7 @@ const sha256 = (...parts) => {
   return hash.digest()
 }
 
-/** CRC-32 of IEEE 802.3: Node 20 has none of its own in every release. */
+/** CRC-32 of IEEE 802.3: not every release of Node 20 has its own. */
 const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
   let crc = byte
   for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1
@@ -45,7 +45,7 @@ const crc32 = (bytes) => {
   return (crc ^ 0xffffffff) >>> 0
 }
 
-/** An integer of 8 bytes; what is beyond 2^53 is in no genuine file. */
+/** Reads an integer of 8 bytes; no genuine file has one above 2^53. */
 const uint64 = (bytes, at) => {
   const value = bytes.readBigUInt64BE(at)
   return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : undefined
@@ -56,17 +56,17 @@ const uint64Bytes = (value) => {
   return bytes
 }
 
-/** A file from its beginning to its end, in views that hold until the next call of `has`. */
+/** Reads a file from beginning to end, in views that are valid until the next call of `has`. */
 class Input {
   constructor(path) {
     this.file = openSync(path, 'r')
     this.buffer = Buffer.allocUnsafe(2 * 1024 * 1024)
     this.start = 0
     this.end = 0
-    /** Offset in the file of the next byte. */
+    /** Offset of the next byte in the file. */
     this.offset = 0
   }
-  /** Whether so many bytes follow. */
+  /** Whether this many bytes follow. */
   has(length) {
     if (this.end - this.start >= length) return true
     this.buffer.copyWithin(0, this.start, this.end)
@@ -95,7 +95,7 @@ class Input {
 
 // ----------------------------------------------------------------------------------------------------- keys
 
-/** A public key of 32 bytes (RFC 8032) with its id. */
+/** Returns a public key of 32 bytes (RFC 8032) with its id. */
 export function keyOf(raw) {
   const x = raw.toString('base64url')
   return {
@@ -105,7 +105,7 @@ export function keyOf(raw) {
   }
 }
 
-/** A key as the command line names it: 32 bytes in base64, or a file with that or with a PEM. */
+/** Reads a key of the command line: 32 bytes in base64, or a file with that or with a PEM. */
 function readKey(text) {
   const content = existsSync(text) ? readFileSync(text, 'utf8').trim() : text
   if (content.startsWith('-----BEGIN')) {
@@ -136,7 +136,7 @@ class Fault extends Error {
 }
 class Usage extends Error {}
 
-/** Header, metadata, link 0. */
+/** Reads the header, the metadata and link 0. */
 function readHeader(input) {
   const cut = () => new Fault('cut_tail', 'the file ends in its header', 0)
   if (!input.has(16)) throw cut()
@@ -178,7 +178,7 @@ function readMetadata(bytes) {
   return { session, signer: keyOf(raw), begin: Date.parse(metadata.begin) }
 }
 
-/** The 12 bytes before a record's body. */
+/** Reads the 12 bytes before a record's body. */
 function readRecordHeader(input) {
   const bytes = input.peek(12)
   const type = bytes[0]
@@ -194,7 +194,7 @@ function readRecordHeader(input) {
   return { type, length, sequence: bytes.readUInt32BE(4) }
 }
 
-/** Checks number and shape of a group; what is in it needs the session's key. */
+/** Checks the number and shape of a group; its content needs the session's key. */
 function checkGroup(body, number, offset) {
   const isGroup =
     body.length >= 24 + 16 &&
@@ -205,7 +205,7 @@ function checkGroup(body, number, offset) {
   if (!isGroup) throw new Fault('bad_group', `the record at byte ${offset} is not group ${number}`, offset)
 }
 
-/** Checks a checkpoint's signature over the statement that is made of what stands before it; answers its kind. */
+/** Checks a checkpoint's signature over the statement that the data before it gives; returns its kind. */
 function checkCheckpoint(body, { session, signer }, place) {
   const { sequence, offset, link } = place
   const signed = body.subarray(0, Math.max(0, body.length - 64))
@@ -231,7 +231,7 @@ function checkCheckpoint(body, { session, signer }, place) {
   throw new Fault('bad_signature', `the checkpoint at byte ${offset} is not signed by ${signer.id}`, offset)
 }
 
-/** Whether a record of this sequence comes later: then it was swapped, and not removed. */
+/** Whether a record of this sequence comes later: then records were swapped, not removed. */
 function comesLater(input, sequence) {
   try {
     while (input.has(12)) {
@@ -248,15 +248,15 @@ function comesLater(input, sequence) {
 }
 
 /**
- * Walks the records to the file's end; answers what closed it. `noted` is how far the audit log says that it reached
- * while it was written: the link there has to be the one that was noted. With `mayBeOpen` the log has not heard of its
- * end, and what lies there may be all that there is for now.
+ * Walks the records to the file's end; returns what closed it. `noted` is how far the audit log has the
+ * recording while it was written: the link there has to be the noted one. With `mayBeOpen` the log has no end
+ * of it yet, and the file may be incomplete.
  */
 function walk(input, header, { noted, mayBeOpen }) {
   let { link } = header
   let groups = 0
   let hasNoted = noted === undefined
-  /** Bytes without the record that a recovery has put behind them. */
+  /** Bytes without the record that a recovery has appended. */
   let written = 0
   let time = 0
   const answer = (state) => {
@@ -311,9 +311,9 @@ function walk(input, header, { noted, mayBeOpen }) {
 }
 
 /**
- * Verifies one file. `keys` are those that may have signed, `session` is the one that it ought to be, `expected`
- * what the audit log has of it (`{closed, noted, lost, ended}` as `verifyAudit` gathers them), or a function that finds
- * that by the session that the file is of. Answers `{ok, state, size, digest}` or `{ok, fault}`.
+ * Verifies one file. `keys` may have signed it, `session` is the expected session, `expected` the audit log's
+ * statements about it (`{closed, noted, lost, ended}` as `verifyAudit` gathers them), or a function that
+ * returns them for the file's session. Returns `{ok, state, size, digest}` or `{ok, fault}`.
  */
 export function verifyRecording(path, { keys, session, expected }) {
   const input = new Input(path)
@@ -349,11 +349,11 @@ export function verifyRecording(path, { keys, session, expected }) {
 
 const AUDIT_PREFIX = Buffer.from('sallyport-audit\x01', 'latin1')
 const HASH_MEMBER = /^,"hash":"([0-9a-f]{64})"\}$/
-/** An event has at most some hundred kilobytes; what is longer is no event. */
+/** An event has at most some hundred kilobytes; a longer line is no event. */
 const MAX_LINE = 1024 * 1024
 const HASH_MEMBER_LENGTH = ',"hash":"'.length + 64 + '"}'.length
 
-/** The lines of a file, as bytes. */
+/** Yields the lines of a file, as bytes. */
 function* linesOf(path) {
   const file = openSync(path, 'r')
   try {
@@ -375,7 +375,7 @@ function* linesOf(path) {
   }
 }
 
-/** A line into the bytes that were hashed, the event in them, and the hash that stands behind. */
+/** Splits a line into the hashed bytes, their event, and the hash behind them. */
 function readLine(line, number) {
   const bad = () => new Fault('bad_event', `line ${number} is no event with its hash`)
   const hash = HASH_MEMBER.exec(line.subarray(-HASH_MEMBER_LENGTH).toString('latin1'))?.[1]
@@ -412,7 +412,10 @@ function checkAuditCheckpoint({ sequence, time, fields }, before, keys, announce
 
 const HANDOVER_PREFIX = Buffer.from('sallyport-handover\x01', 'latin1')
 
-/** The last row that a signed handover says to be removed, and its hash; undefined: the event is none. */
+/**
+ * Returns the last row that a signed handover declares removed, with its hash, or undefined for any other
+ * event.
+ */
 function handedOver({ code, fields }, keys) {
   const { object, digest, count, signature, signer } = fields
   const sequence = Number(object)
@@ -426,7 +429,7 @@ function handedOver({ code, fields }, keys) {
   return isSigned ? { sequence, hash } : undefined
 }
 
-/** Where a log begins: behind what the handover that reaches farthest says, or with its first row. */
+/** Returns where a log begins: behind the rows of the furthest handover, or with its first row. */
 function beginningOf(path, keys) {
   let first
   let farthest
@@ -445,7 +448,10 @@ function beginningOf(path, keys) {
   return farthest && first > 1 && farthest.sequence >= first - 1 ? farthest : undefined
 }
 
-/** How far recordings had come: `SESSION:BYTES:DIGEST:MILLISECONDS`, one after the other; the furthest counts. */
+/**
+ * Gathers how far recordings had come: `SESSION:BYTES:DIGEST:MILLISECONDS`, one after the other; the furthest
+ * counts.
+ */
 function gatherProgress(sessions, entries) {
   for (const entry of entries.split(' ')) {
     const [, session, size, digest, milliseconds] =
@@ -457,7 +463,7 @@ function gatherProgress(sessions, entries) {
   }
 }
 
-/** What the log says of each session's recording. */
+/** Gathers the log's statements about each session's recording. */
 function gather(sessions, { code, time, fields }) {
   if (code === 'recording.progress' || code === 'audit.kept')
     gatherProgress(sessions, String(fields.object ?? ''))
@@ -480,14 +486,17 @@ function gather(sessions, { code, time, fields }) {
     const sentence = `deleted ${new Date(time).toISOString()} by ${user ?? method}: ${reason ?? '?'}`
     change({ tombstone: fields.result === 'failure' ? undefined : { digest, size, sentence } })
   }
-  // Rows that were removed are said again behind a tombstone that was made when they were there.
+  // `audit.kept` repeats removed rows behind a tombstone that was made while they existed.
   if (code === 'recording.deleted' || code === 'audit.kept') change({ deleted: sentenceOf(known) })
 }
 
-/** What a tombstone says, when it stands: for the recording whose digest it names, and for no other in its place. */
+/**
+ * Returns the statement of a valid tombstone: it holds for the recording with its digest only, not for a
+ * replacement.
+ */
 function sentenceOf({ tombstone, closed, noted, lost }) {
   if (!tombstone) return undefined
-  // What was never closed and is gone was not there to be deleted.
+  // A recording that was never closed and is missing was not there to be deleted.
   const stands = closed
     ? closed.digest === tombstone.digest
     : lost === undefined && tombstone.size >= (noted?.size ?? 0)
@@ -495,8 +504,8 @@ function sentenceOf({ tombstone, closed, noted, lost }) {
 }
 
 /**
- * Verifies an exported audit log (`sallyport audit export`). `heads` are rows that are known from elsewhere,
- * `{sequence, hash}` in hex. Answers `{ok, rows, head, sessions, since}`, with the first fault where there is one.
+ * Verifies an exported audit log (`sallyport audit export`). `heads` are rows known from elsewhere,
+ * `{sequence, hash}` in hex. Returns `{ok, rows, head, sessions, since}`, with the first fault if any.
  */
 export function verifyAudit(path, { keys, heads = [] }) {
   const sessions = new Map()
@@ -505,12 +514,14 @@ export function verifyAudit(path, { keys, heads = [] }) {
   let next = before + 1
   let signed = before
   let previous = begin?.hash ?? Buffer.alloc(32)
-  /** Id of the key that has to sign from here on, once the log says which. */
+  /** Id of the key that has to sign from here on, once the log names it. */
   let signer
-  /** Id of the key that has signed the last checkpoint. */
+  /** Id of the key of the last checkpoint. */
   let last
   let gap
-  /** When the log begins, in milliseconds since 1970, where that is not its first row: it knows no session before. */
+  /**
+   * When the log begins, in milliseconds since 1970, if not with its first row: it has no earlier sessions.
+   */
   let since
   const verdict = (fault) => ({
     ok: fault === undefined,
@@ -551,7 +562,7 @@ export function verifyAudit(path, { keys, heads = [] }) {
       }
       if (event.code === 'secret.change' && event.fields.object_type === 'signing_key')
         signer = event.fields.signer
-      // The key that has handed over signs from there on.
+      // The key of the handover signs from here on.
       if (handedOver(event, keys)) signer = event.fields.signer
       gather(sessions, event)
       previous = hash
@@ -565,7 +576,7 @@ export function verifyAudit(path, { keys, heads = [] }) {
       const message = `the last checkpoint is signed by ${last}, which ${keys[0]?.id} has come in the place of`
       throw new Fault('unknown_signer', message)
     }
-    // One without any row is none: the broker's first event is its own start.
+    // A log without any row is invalid: the broker's first event is its own start.
     if (signed === before || signed !== next - 1)
       throw new Fault('cut_tail', 'the log does not end with a checkpoint, as an export does')
     return verdict()
@@ -577,11 +588,11 @@ export function verifyAudit(path, { keys, heads = [] }) {
 
 // --------------------------------------------------------------------------------------------- command line
 
-/** What a target drew must not drive the auditor's terminal. */
+/** Removes control characters: a target's text must not control the auditor's terminal. */
 const plain = (text) =>
   String(text).replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, '?')
 
-/** Recordings below a path: a file is one, in a folder all that are called session.rec. */
+/** Finds the recordings below a path: the file itself, or in a folder every session.rec. */
 function* recordingsIn(path) {
   if (!statSync(path).isDirectory()) return yield { path }
   for (const entry of readdirSync(path, { withFileTypes: true, recursive: true })) {
@@ -626,14 +637,14 @@ function main(args) {
   if (values.audit !== undefined) {
     const { sessions: gathered, since: begins, ...verdict } = verifyAudit(values.audit, { keys, heads })
     say(values.audit, verdict, `${verdict.rows} rows, head ${verdict.head}`)
-    // With a hole in the log, what it says of recordings is no evidence.
+    // With a gap in the log, its statements about recordings are no evidence.
     if (verdict.ok) sessions = gathered
     since = begins
   }
   const seen = new Set()
   for (const { path, session } of positionals.flatMap((one) => [...recordingsIn(one)])) {
     const name = session ?? basename(dirname(path))
-    // By the session that the file says it is of: it may have come under any name.
+    // Uses the session that the file names: the file itself may have any name.
     const { begin, ...verdict } = verifyRecording(path, {
       keys,
       session,
@@ -659,7 +670,7 @@ function main(args) {
   return inOrder ? 0 : 1
 }
 
-// Under whatever name it was called: one that did nothing would look as if all were in order.
+// Runs under any file name: a verifier that did nothing would seem to have found all in order.
 if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
   try {
     process.exitCode = main(process.argv.slice(2))

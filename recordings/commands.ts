@@ -1,4 +1,4 @@
-/** `sallyport recordings list|verify|export|play`, without the command line around them. */
+/** Implements `sallyport recordings list|verify|export|play`, apart from the command line. */
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Writable } from 'node:stream'
@@ -25,20 +25,23 @@ import { bytesOf, requireBytes } from './storage/source.ts'
 export interface RecordingCommands {
   /** The recordings' folder. */
   root: string
-  /** The session's key out of the bytes of its `key.age`. */
+  /** Unwraps the session's key from the bytes of its `key.age`. */
   unwrap: (wrapped: Uint8Array) => Promise<Uint8Array>
-  /** Raw Ed25519 keys that may have signed; absent: the keys that the files name are believed. */
+  /** Raw Ed25519 keys that are accepted as signers. Absent to trust the keys that the files name. */
   trusted?: readonly Uint8Array[]
-  /** What the audit log knows of one session's recording, or of all; absent: files are verified by themselves. */
+  /**
+   * Returns the audit log's evidence for one session's recording, or for all. Absent to verify files on their
+   * own.
+   */
   evidence?: (session: string | undefined) => Promise<ReadonlyMap<string, SessionEvidence>>
-  /** Where recordings are that are not on the disk any more. */
+  /** Object store of recordings that are no longer on the disk. */
   bucket?: Bucket
   stdout: Writable
-  /** Lines for whoever sits there, beside what goes to `stdout`. */
+  /** Prints a notice for the user, apart from the data on `stdout`. */
   tell: (line: string) => void
 }
 
-/** Prints a line for each recording, oldest day first; with `json` an object a line. */
+/** Prints one line per recording, oldest day first; with `json` one object per line. */
 export async function listRecordings(commands: RecordingCommands, options: { json: boolean }): Promise<void> {
   for await (const entry of recordingsIn(commands.root)) {
     await print(commands, options.json ? jsonLine(entry) : lineOf(entry))
@@ -60,8 +63,8 @@ function lineOf(entry: CatalogEntry): string {
 const HEADER_FIELDS: ReadonlySet<string> = new Set(['session', 'begin', 'signing_key', 'signing_public_key'])
 
 /**
- * Verifies one recording (all of them when `session` is undefined) and prints a line for each, for one that was
- * deleted or is missing too. Answers whether all are in order; throws when nothing is known of the session.
+ * Verifies one recording, or all if `session` is undefined, and prints a line for each, also for deleted and
+ * missing ones. Returns whether all are in order. Throws if nothing is known of the session.
  */
 export async function verifyRecording(
   commands: RecordingCommands,
@@ -74,7 +77,7 @@ export async function verifyRecording(
     // A session that was refused before its first byte leaves only its key.
     if (entry.state !== 'empty') entries.push(entry)
   }
-  // After the folders, so that what is sealed meanwhile is known to the evidence.
+  // Read after the folders, so that the evidence covers recordings that are sealed meanwhile.
   const evidence = (await commands.evidence?.(session)) ?? new Map<string, SessionEvidence>()
   let inOrder = true
   for (const entry of entries) {
@@ -98,7 +101,10 @@ export async function verifyRecording(
   return inOrder
 }
 
-/** A store that cannot be reached, or has lost one, keeps no other from being verified: the error is the answer. */
+/**
+ * Returns an error of the object store as the entry's result, so that the other recordings are still
+ * verified.
+ */
 async function verifyEntry(
   { bucket, trusted }: RecordingCommands,
   entry: CatalogEntry,
@@ -114,7 +120,7 @@ async function verifyEntry(
       ...(expected && { expected }),
       ...(noted && { noted }),
     })
-    // The start after a crash has seen it shorter than it was: nothing that lies there now takes that back.
+    // The start after a crash found less than had been written: the files there now cannot disprove that.
     if (lost === undefined || !verification.ok) return verification
     return { ...verification, ok: false, fault: { code: 'lost_tail', message: lost } }
   } catch (error) {
@@ -167,8 +173,8 @@ function verificationJson(entry: CatalogEntry, verification: Verification): stri
 }
 
 /**
- * Writes a recording to `stdout`, and tells what is left out. Throws BadChoice, RecordingError, FfmpegMissing,
- * GraphicSession, NothingToShow.
+ * Writes a recording to `stdout` and reports the channels that are left out. Throws BadChoice,
+ * RecordingError, FfmpegMissing, GraphicSession, NothingToShow.
  */
 export async function exportRecording(
   commands: RecordingCommands,
@@ -193,17 +199,18 @@ function tellLeftOut(commands: RecordingCommands, shown: Shown): void {
 }
 
 export interface PlayChoice {
-  /** Over 0. */
+  /** Greater than 0. */
   speed: number
-  /** Seconds of nothing that are waited at most. */
+  /** Longest pause that is replayed, in seconds. */
   idleLimit?: number
   channel?: number
   signal?: AbortSignal
 }
 
 /**
- * Replays a recording on `stdout` at its pace, without keys: for what is no terminal. Resolves at its end, or soon
- * after `signal`. Throws RecordingError, and an error that says what to do instead where the channel shows a desktop.
+ * Replays a recording on `stdout` at its own pace and without keys: for an output that is not a terminal.
+ * Resolves at its end, or soon after `signal`. Throws RecordingError, and an error that names the alternative
+ * if the channel shows a desktop.
  */
 export async function playRecording(
   commands: RecordingCommands,
@@ -223,7 +230,7 @@ export async function playRecording(
   })
 }
 
-/** A terminal cannot show pixels. */
+/** Refuses to play a desktop: a terminal cannot show pixels. */
 class NotPlayed extends Error {
   constructor(session: string) {
     super(
@@ -233,8 +240,8 @@ class NotPlayed extends Error {
 }
 
 /**
- * Replays a recording in a terminal, with keys. Resolves when the viewer quits. Throws RecordingError, and an error that
- * says what to do instead where the channel shows a desktop.
+ * Replays a recording in a terminal, with keys. Resolves when the viewer quits. Throws RecordingError, and an
+ * error that names the alternative if the channel shows a desktop.
  */
 export async function playInTerminal(
   commands: RecordingCommands,
@@ -282,7 +289,7 @@ async function keyOf(commands: RecordingCommands, entry: CatalogEntry): Promise<
   return await commands.unwrap(await readKeyFile(join(entry.directory, KEY_FILE_NAME)))
 }
 
-/** At most one byte more than is allowed: `unwrapKey` refuses it then. */
+/** Reads at most one byte more than is allowed, so that `unwrapKey` rejects a longer file. */
 async function readKeyFile(path: string): Promise<Uint8Array> {
   const file = await open(path, 'r')
   try {
@@ -294,7 +301,7 @@ async function readKeyFile(path: string): Promise<Uint8Array> {
   }
 }
 
-/** The one that was chosen, or the one that one most likely wants to see; tells what is left out. */
+/** Returns the chosen channel, or the main one, and reports the channels that are left out. */
 async function channelOf(
   commands: RecordingCommands,
   entry: CatalogEntry,

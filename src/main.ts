@@ -1,6 +1,6 @@
 /**
- * The command line. Each command is a file in commands/; this one finds it, and turns what it throws into a line
- * on standard error and an exit code: 1 for an error, 2 for a wrong usage.
+ * The command line. Each command is a file in commands/; this file finds it, and turns its errors into a line
+ * on standard error and an exit code: 1 for an error, 2 for wrong usage.
  */
 import { Buffer } from 'node:buffer'
 import { parseArgs } from 'node:util'
@@ -8,12 +8,12 @@ import { type Command, UsageError } from './commands/command.ts'
 import { plain } from './commands/output.ts'
 import { withholdFromCoreDumps } from './host/process-memory.ts'
 
-// Node cuts small buffers from one of 64 KiB, which stays as long as any of them: the few that a session keeps (names
-// of versions, keys, tags) cost it 36 KiB, and each lies beside other people's.
+// Node cuts small buffers from a pool of 64 KiB, which stays in memory as long as any of them: the few that a
+// session keeps (names of versions, keys, tags) cost it 36 KiB, and each lies beside other users' data.
 Buffer.poolSize = 0
 withholdFromCoreDumps()
 
-/** Loaded when it is needed: a broker's parts are many, and most commands do with few of them. */
+/** Loaded on demand: a broker has many parts, and most commands need few of them. */
 const COMMANDS: Record<string, () => Promise<Command>> = {
   serve: async () => (await import('./commands/serve.ts')).serve,
   check: async () => (await import('./commands/check.ts')).check,
@@ -29,7 +29,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   version: async () => (await import('./commands/version.ts')).version,
 }
 
-/** How the command is used, or all of them. */
+/** Returns the usage of the command, or of all of them. */
 async function usage(name: string | undefined): Promise<string> {
   const loads = known(name) ? [COMMANDS[name]!] : Object.values(COMMANDS)
   const commands = await Promise.all(loads.map((load) => load()))

@@ -1,4 +1,4 @@
-/** Every dependency in the lock file has a licence that goes with Apache-2.0 distribution; none is (A)GPL. */
+/** Every dependency in the lock file has a licence that is compatible with Apache-2.0; none is (A)GPL. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -18,7 +18,7 @@ const ALLOWED = new Set([
   'Zlib',
 ])
 
-/** Weak copyleft on its own files only: good enough for tools that are not shipped with the product. */
+/** Weak copyleft on its own files only: acceptable for tools that are not part of the product. */
 const ALLOWED_IN_DEVELOPMENT = new Set([...ALLOWED, 'MPL-2.0', 'Python-2.0', 'CC-BY-4.0'])
 
 interface LockEntry {
@@ -28,11 +28,11 @@ interface LockEntry {
 
 interface Manifest {
   license?: string | { type: string }
-  /** The form before SPDX: any of them may be chosen. */
+  /** The form before SPDX: any one of them may be chosen. */
   licenses?: { type: string }[]
 }
 
-/** A package's SPDX expression: what its own manifest says, or the lock file's copy for another system's. */
+/** Returns a package's SPDX expression: from its own manifest, or from the lock file for another system's. */
 function licenceOf(path: string, entry: LockEntry): string {
   const file = join(ROOT, path, 'package.json')
   if (!existsSync(file)) return entry.license ?? ''
@@ -41,7 +41,10 @@ function licenceOf(path: string, entry: LockEntry): string {
   return license?.type ?? licenses?.map(({ type }) => type).join(' OR ') ?? ''
 }
 
-/** SPDX: AND binds tighter than OR; an alternative is fine when every licence in it is. Parentheses: not known. */
+/**
+ * SPDX: AND binds tighter than OR; an alternative is allowed if every licence in it is. Parentheses are not
+ * supported.
+ */
 function isAllowed(expression: string, allowed: ReadonlySet<string>): boolean {
   const bare = expression.replace(/^\((.*)\)$/, '$1')
   return bare.split(' OR ').some((choice) => choice.split(' AND ').every((name) => allowed.has(name.trim())))

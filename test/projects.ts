@@ -1,11 +1,11 @@
 /**
- * Which vitest project a test file belongs to: the first of these that has a pattern for it, else `unit`. A project's
+ * The vitest project of each test file: the first of these with a pattern for it, else `unit`. A project's
  * name is for `npm test -- --project NAME`.
  *
- * - `slow`: takes long and seldom fails: random input without end, floods, bulk
+ * - `slow`: long and rarely failing: endless random input, floods, bulk
  * - `e2e`: drives whole brokers with real clients and targets
  * - `peers`: a part of the broker with real programs, sockets or threads
- * - `unit`: everything else. Nothing of it starts a program or a thread, or opens a socket (test/unit-guard.ts)
+ * - `unit`: all others. None starts a program or a thread, or opens a socket (test/unit-guard.ts)
  */
 export const ORDER = ['slow', 'e2e', 'peers', 'unit'] as const
 
@@ -73,7 +73,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
   unit: ['test/**/*.test.ts'],
 }
 
-/** Returns what vitest is to look for in the project. */
+/** Returns the file patterns of the project for vitest. */
 export function filesOf(name: ProjectName): { include: string[]; exclude: string[] } {
   const before = ORDER.slice(0, ORDER.indexOf(name))
   return { include: [...PATTERNS[name]], exclude: before.flatMap((other) => PATTERNS[other]) }

@@ -1,6 +1,6 @@
 /**
- * `npm test`: type check, lint, every test. Arguments are handed to vitest, which then runs alone, and installs no
- * programs unless a chosen test talks to them:
+ * `npm test`: type check, lint, every test. Arguments are passed to vitest, which then runs alone, and
+ * installs no programs unless a chosen test uses them:
  *
  *   npm test -- test/model             the test files whose path contains it
  *   npm test -- --project e2e          a project of test/projects.ts
@@ -8,7 +8,7 @@
  *   npm run test:unit                  the project `unit`: no programs, no sockets, under a minute
  *   npm run check                      type check and lint
  *
- * The last line counts the tests; of a whole run the type check and the lint count as one each.
+ * The last line counts the tests; for a whole run the type check and the lint count as one each.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -44,7 +44,10 @@ function count(code) {
   else total.failed += 1
 }
 
-/** Adds vitest's own report; a file that failed before its first test, or a failure outside of any, counts one. */
+/**
+ * Adds vitest's own report; a file that failed before its first test, or a failure outside of any, counts as
+ * one.
+ */
 function countTests(code) {
   let result
   try {
@@ -72,7 +75,7 @@ if (args.length === 0) {
 }
 const reporters = ['default', 'json', './test/second-attempts.ts'].map((name) => `--reporter=${name}`)
 reporters.push(`--outputFile.json=${report}`)
-// Hundreds of brokers and commands are started, and half of what a start costs is compiling the same files.
+// Hundreds of brokers and commands are started, and half the cost of a start is compiling the same files.
 const env = { NODE_COMPILE_CACHE: join(folder, 'compiled') }
 countTests(await step('tests', 'vitest', ['run', ...reporters, ...args], env))
 rmSync(folder, { recursive: true, force: true })

@@ -1,7 +1,8 @@
 /**
- * A reporter for vitest: names the tests that passed at their second attempt only, with what the first one said. Each
- * is a race in the test or in the broker. In CI the run fails when one of them needed it in an earlier run of the last
- * ten too. second-attempts.json has those that were looked at: when each was first seen, and why.
+ * A reporter for vitest: lists the tests that passed at their second attempt only, with the error of the
+ * first. Each is a race in the test or in the broker. In CI the run fails if one of them needed it in an
+ * earlier run of the last ten, too. second-attempts.json has the known ones: when each was first seen, and
+ * why.
  */
 import { appendFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { availableParallelism, homedir, loadavg } from 'node:os'
@@ -9,14 +10,14 @@ import { join } from 'node:path'
 import type { Reporter, TestModule } from 'vitest/node'
 import known from './second-attempts.json' with { type: 'json' }
 
-/** Of these, this one included, a test may need its second attempt in one. */
+/** Runs in which, this one included, a test may need its second attempt once. */
 const RUNS = 10
-/** A run that begins beside more waiting programs than this for each processor says nothing of the tests. */
+/** Waiting programs per processor above which a run at its start is ignored. */
 const MAX_LOAD = 2
 
 export interface Run {
   date: string
-  /** What the first attempt said, by the test's file and name. */
+  /** The error of the first attempt, by the test's file and name. */
   tests: Readonly<Record<string, string>>
 }
 
@@ -54,8 +55,7 @@ export default class SecondAttempts implements Reporter {
       if (Object.keys(tests).length > 0) console.log('\nnot counted: the machine was busy when the run began')
       return
     }
-    const folder = process.env['SALLYPORT_TEST_HISTORY'] ?? join(homedir(), '.cache', 'sallyport', 'tests')
-    for (const { test, runs } of repeated(addRun(folder, { date: new Date().toISOString(), tests }))) {
+    for (const { test, runs } of repeated(history({ date: new Date().toISOString(), tests }))) {
       console.log(`\nneeded a second attempt in ${runs.length} of the last ${RUNS} runs: ${test}`)
       for (const run of runs) console.log(`  ${run.date}: ${run.tests[test]}`)
       process.exitCode = 1
@@ -69,7 +69,18 @@ export default class SecondAttempts implements Reporter {
   }
 }
 
-/** Returns the name of each such test of a file, and what its first attempt said. */
+/** Adds the run to the history and returns all runs, or none if the history cannot be stored. */
+function history(run: Run): Run[] {
+  const folder = process.env['SALLYPORT_TEST_HISTORY'] ?? join(homedir(), '.cache', 'sallyport', 'tests')
+  try {
+    return addRun(folder, run)
+  } catch (error) {
+    console.log(`\nno history of runs is kept: ${error instanceof Error ? error.message : error}`)
+    return []
+  }
+}
+
+/** Returns the name of each such test of a file, and the error of its first attempt. */
 function secondAttempts(module: TestModule): [string, string][] {
   return [...module.children.allTests('passed')]
     .filter((test) => test.diagnostic()?.flaky)

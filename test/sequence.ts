@@ -1,8 +1,8 @@
-/** The order in which test files begin: what takes longest first, so that the last to end are short. */
+/** The order in which test files begin: the longest first, so that the last to end are short. */
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { ORDER, type ProjectName } from './projects.ts'
 
-/** By project, slow ones first, and within each by the size of the file. */
+/** Sorts by project, slow ones first, and within each by the size of the file. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)

@@ -1,4 +1,4 @@
-/** Keeps tests of the project `unit` to themselves: what one of them starts, or connects to, throws. */
+/** Isolates the tests of the project `unit`: starting a program or thread, or opening a socket, throws. */
 import childProcess from 'node:child_process'
 import dgram from 'node:dgram'
 import { syncBuiltinESMExports } from 'node:module'

@@ -1,6 +1,6 @@
 const WAIT_MS = 10_000
 
-/** Asks again until there is an answer; rejects after some seconds, or `withinMs`. `what` can say what came instead. */
+/** Calls `ask` until it returns a value; rejects with `what` after some seconds, or `withinMs`. */
 export async function until<T>(
   what: string | (() => string),
   ask: () => T | undefined | Promise<T | undefined>,

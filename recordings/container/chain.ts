@@ -1,4 +1,4 @@
-/** The writing end of the chain: numbers and links records as they go to the file, and makes its checkpoints. */
+/** The writing end of the chain: numbers and links the file's records and makes its checkpoints. */
 import { Buffer } from 'node:buffer'
 import { type CheckpointPlace, encodeStatement } from './format/checkpoint.ts'
 import { SIGNATURE_LENGTH } from './format/limits.ts'
@@ -19,7 +19,7 @@ export class Chain {
   #sequence: number
   #offset: number
 
-  /** Goes on after a record whose link is `head`; `offset` is the file's length there. */
+  /** Continues after a record whose link is `head`; `offset` is the file's length there. */
   constructor(session: string, head: Uint8Array, sequence: number, offset: number) {
     this.#session = session
     this.#head = head
@@ -27,7 +27,7 @@ export class Chain {
     this.#offset = offset
   }
 
-  /** A copy, to go on from here without changing this one. */
+  /** Returns a copy that can advance without changing this chain. */
   fork(): Chain {
     return new Chain(this.#session, this.#head, this.#sequence, this.#offset)
   }
@@ -40,7 +40,7 @@ export class Chain {
     return { session: this.#session, sequence: this.#sequence, offset: this.#offset, head: this.#head }
   }
 
-  /** The bytes of the next record with this body; `hash` is the body's `bodyHash`. */
+  /** Returns the bytes of the next record with this body; `hash` is the body's `bodyHash`. */
   add(type: RecordType, body: readonly Buffer[], hash = bodyHash(...body)): Buffer[] {
     if (this.#sequence > MAX_SEQUENCE)
       throw new Error(`a recording holds at most ${MAX_SEQUENCE + 1} records`)
@@ -54,7 +54,7 @@ export class Chain {
     return [header, ...body, link]
   }
 
-  /** The bytes of a checkpoint at this place; `body` is that of `encodeCheckpoint`. */
+  /** Returns the bytes of a checkpoint at this place; `body` is that of `encodeCheckpoint`. */
   async checkpoint(body: Buffer, sign: Sign): Promise<Buffer[]> {
     const signature = await sign(encodeStatement(this.place, body))
     if (signature.length !== SIGNATURE_LENGTH) {

@@ -1,36 +1,42 @@
-/** What the audit log knows of a recording: beside the file it tells a replaced, cut or missing one from a deleted one. */
+/**
+ * Evidence from the audit log about a recording. Together with the file it separates a replaced, cut or
+ * missing recording from a deleted one.
+ */
 export interface SessionEvidence {
-  /** What was sealed, recovered, or closed after a failure. */
+  /** Size and digest of the sealed or recovered file, or of the file closed after a failure. */
   closed?: { size: number; digest: string }
-  /** How far it reached while it was written: the file begins with these bytes for ever. */
+  /** The farthest noted checkpoint: the file must always begin with these bytes. */
   noted?: Noted
-  /** The start after a crash found less than there had been, or nothing. */
+  /** Reason, if the start after a crash found less than had been written, or nothing. */
   lost?: string
-  /** The session is over. Without it and without `closed` the recording is being written, or waits for its recovery. */
+  /**
+   * Set if the session has ended. If neither this nor `closed` is set, the recording is being written or
+   * waits for recovery.
+   */
   ended?: boolean
-  /** SHA-256 of the file that was read back from the object store, in hex. */
+  /** SHA-256 of the file as read back from the object store, in hex. */
   stored?: string
-  /** Why the recording is not there any more, in a sentence: its tombstone. */
+  /** Reason for the deletion, in one sentence: the recording's tombstone. */
   deleted?: string
 }
 
 /** A recording at the end of one of its checkpoints. */
 export interface Noted {
-  /** Bytes of the file. */
+  /** Length of the file in bytes. */
   size: number
   /** The chain's head there, in hex. */
   digest: string
-  /** How long the recording was then. */
+  /** Duration of the recording up to there. */
   milliseconds: number
 }
 
-/** Whether the audit log says that there has to be a recording. */
+/** Returns whether the recording must exist according to the audit log. */
 export function isDue(evidence: SessionEvidence | undefined): boolean {
   if (evidence === undefined || evidence.deleted !== undefined) return false
   return evidence.closed !== undefined || evidence.noted !== undefined || evidence.lost !== undefined
 }
 
-/** Whether the audit log has not heard of the recording's end. */
+/** Returns whether the audit log has no event for the recording's end. */
 export function mayBeOpen(evidence: SessionEvidence | undefined): boolean {
   return evidence !== undefined && evidence.closed === undefined && evidence.ended !== true
 }

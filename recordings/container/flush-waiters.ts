@@ -1,4 +1,4 @@
-/** Who waits until what a writer has accepted is on the disk under a signed checkpoint. */
+/** Callers that wait until the frames accepted by a writer are on the disk under a signed checkpoint. */
 
 interface Waiter {
   groups: number
@@ -7,18 +7,20 @@ interface Waiter {
 }
 
 export class FlushWaiters {
-  /** Groups on the disk under a checkpoint. */
+  /** Number of groups on the disk under a checkpoint. */
   #proven = 0
   #waiters: Waiter[] = []
 
-  /** Resolves when so many groups are proven; rejects with the recording's failure. */
+  /**
+   * Resolves when this many groups are on the disk under a checkpoint; rejects with the recording's failure.
+   */
   until(groups: number, failure: Error | undefined): Promise<void> {
     if (this.#proven >= groups) return Promise.resolve()
     if (failure) return Promise.reject(failure)
     return new Promise((resolve, reject) => this.#waiters.push({ groups, resolve, reject }))
   }
 
-  /** So many groups more are proven. */
+  /** Adds this many groups to those on the disk under a checkpoint. */
   prove(groups: number): void {
     this.#proven += groups
     const waiters = this.#waiters

@@ -1,7 +1,6 @@
 /**
- * The frames of a recording: what happened, when, on which channel. This is the vocabulary that proxies write
- * and that exporters read; how frames are grouped, sealed and chained is the container's business
- * (docs/recording-format.md).
+ * The frames of a recording: events with their time and channel. Proxies write frames and exporters read
+ * them; the container groups, seals and chains them (docs/recording-format.md).
  */
 
 /** Numbers are part of the format: never reuse one. */
@@ -14,7 +13,7 @@ export const FRAME = {
   errorOutput: 3,
   /** Bytes of input: echoed by the target's terminal, or an exec's standard input within the quota. */
   input: 4,
-  /** Input that was not kept: varint, the number of bytes. */
+  /** Input that was not recorded: varint, the number of bytes. */
   inputWithheld: 5,
   /** The terminal's size: varint columns, varint rows. */
   resize: 6,
@@ -26,37 +25,39 @@ export const FRAME = {
   exit: 9,
   /** The channel is closed. Empty. */
   channelClose: 10,
-  /** A stream that goes on by hash and count only. JSON Unrecorded. */
+  /** A stream that is kept only by hash and count. JSON Unrecorded. */
   unrecorded: 11,
-  /** Something was refused. JSON Denied. */
+  /** A request was denied. JSON Denied. */
   denied: 12,
   /** The session ended. JSON End. The last frame of a recording that was closed in order. */
   end: 13,
   /** Bytes that the target sent to be drawn on a graphic channel, in its protocol's own form. */
   graphics: 14,
-  /** How pixels look in the `graphics` that follow: a PIXEL_FORMAT (RFC 6143 7.4). */
+  /** Pixel format of the `graphics` that follow: a PIXEL_FORMAT (RFC 6143 7.4). */
   pixelFormat: 15,
-  /** The pointer was moved, or a button pressed or let go: varints (recordings/decode/graphics/events.ts). */
+  /**
+   * The pointer was moved, or a button pressed or released: varints (recordings/decode/graphics/events.ts).
+   */
   pointer: 16,
-  /** A key was pressed or let go: flags and varints (recordings/decode/graphics/events.ts). */
+  /** A key was pressed or released: flags and varints (recordings/decode/graphics/events.ts). */
   key: 17,
   /** Text was copied from one side's clipboard to the other's. JSON Clipboard. */
   clipboard: 18,
-  /** Who takes part in a graphic session beside its user. JSON Participant. */
+  /** A change among the participants of a graphic session beside its user. JSON Participant. */
   participant: 19,
-  /** The size that the target gave a graphic channel's desktop: varint width, varint height. */
+  /** The desktop size that the target set on a graphic channel: varint width, varint height. */
   desktopSize: 20,
 } as const
 export type FrameType = (typeof FRAME)[keyof typeof FRAME]
 
-/** Whether a frame carries a piece of a byte stream; every other payload is a whole of its own. */
+/** Returns whether a frame carries a piece of a byte stream; any other payload is complete in itself. */
 export function isStream(type: FrameType): boolean {
   return (
     type === FRAME.output || type === FRAME.errorOutput || type === FRAME.input || type === FRAME.graphics
   )
 }
 
-/** Whether a frame is about pixels, which are for painters only. */
+/** Returns whether a frame carries pixels, which only painters read. */
 export function isGraphics(type: FrameType): boolean {
   return type === FRAME.graphics || type === FRAME.pixelFormat
 }
@@ -78,36 +79,36 @@ export interface ChannelOpen {
     | 'auth-agent'
     | 'vnc'
     | 'rdp'
-  /** The right under which it was opened. */
+  /** The right under which the channel was opened. */
   subprotocol: string
-  /** Of a forwarded connection: host:port or the path of a socket, where it goes to or was accepted. */
+  /** Host:port or socket path that a forwarded connection goes to or was accepted on. */
   destination?: string
-  /** A subsystem's name, or the exec's command line (UTF-8 with replacement of what is none). */
+  /** A subsystem's name, or the exec's command line (UTF-8; invalid bytes are replaced). */
   command?: string
-  /** Present where the channel has a terminal. */
+  /** Present if the channel has a terminal. */
   terminal?: { type: string; columns: number; rows: number }
-  /** Present where the channel is graphic: the desktop as the target announced it, in pixels. */
+  /** Present if the channel is graphic: the desktop as the target announced it, in pixels. */
   desktop?: { width: number; height: number; name?: string }
 }
-/** What stands for a command line that could not be read. */
+/** Stands for a command line that could not be read. */
 export const UNREAD_LINE = '(not read)'
 
 export interface Command {
-  /** Empty where the line could not be read from the terminal. */
+  /** Empty if the line could not be read from the terminal. */
   line: string
-  /** How sure it is that the line was read right, where it was read from a terminal. */
+  /** Confidence in a line that was read from a terminal. */
   confidence?: 'certain' | 'likely' | 'uncertain' | 'unread'
-  /** Why it could not be read. */
+  /** Reason why the line could not be read. */
   reason?: string
-  /** The rule of the connection policy that it met. */
+  /** The connection policy's rule that the line matched. */
   rule?: string
-  /** The line was not passed on. */
+  /** Set if the line was not forwarded. */
   denied?: true
 }
 export interface FileOperation {
   operation: string
   path: string
-  /** A rename's or link's second path. */
+  /** Second path of a rename or link. */
   target?: string
   direction?: 'up' | 'down'
   size?: number
@@ -122,7 +123,10 @@ export interface Exit {
 export interface Unrecorded {
   direction: 'in' | 'out'
   reason: 'quota' | 'forwarded'
-  /** At the start of the gap absent; at the stream's end: what went by unrecorded, and its hash, if it has one. */
+  /**
+   * Absent at the start of the gap. At the stream's end: the bytes that were not recorded, and their hash, if
+   * there is one.
+   */
   bytes?: number
   sha256?: string
 }
@@ -131,17 +135,17 @@ export interface Denied {
   reason: string
 }
 export interface Clipboard {
-  /** `up` to the target, `down` from it. */
+  /** `up` to the target, `down` from the target. */
   direction: 'up' | 'down'
-  /** `text`, `html`, `files`, …, or what the protocol calls it; absent from older recordings. */
+  /** `text`, `html`, `files`, …, or the protocol's own name for it. Absent from older recordings. */
   format?: string
-  /** Of a text in UTF-8. */
+  /** Length of a text in UTF-8. */
   bytes: number
-  /** Of those bytes, in hexadecimal; absent where not all of them are known. */
+  /** SHA-256 of those bytes, in hexadecimal. Absent if not all of them are known. */
   sha256?: string
-  /** Its beginning; absent where it may not be kept. */
+  /** Beginning of the text. Absent if it may not be kept. */
   text?: string
-  /** Whose clipboard, up; absent: the session's user. */
+  /** The participant whose clipboard went up. Absent for the session's user. */
   participant?: number
 }
 export interface Participant {
@@ -149,9 +153,9 @@ export interface Participant {
   participant: number
   name: string
   what: 'joined' | 'left' | 'thrown_out' | 'took_control' | 'gave_control'
-  /** Of somebody who joins. */
+  /** Mode of a participant that joins. */
   mode?: 'view' | 'control'
-  /** Who threw out, or took or gave control, where it was somebody else. */
+  /** The user that removed the guest, or took or gave control. Absent if it was the participant. */
   by?: string
 }
 export interface End {
@@ -159,7 +163,7 @@ export interface End {
   reason?: string
 }
 
-/** One frame as a reader gives it. `time` is microseconds since the recording began, never decreasing. */
+/** A frame as a reader returns it. `time` is microseconds since the recording began, never decreasing. */
 export interface Frame {
   type: FrameType
   channel: number
@@ -167,7 +171,7 @@ export interface Frame {
   payload: Uint8Array
 }
 
-/** What a proxy's recorder writes to. `payload` is copied before `write` returns. */
+/** Receives the frames of a proxy's recorder. `payload` is copied before `write` returns. */
 export interface FrameSink {
   write(type: FrameType, channel: number, payload: Uint8Array): void
 }

@@ -1,16 +1,19 @@
-/** The floor of free space under the recordings: below it a recording fails while there is room for its end. */
+/**
+ * The floor of free space below the recordings. A recording fails at the floor, while there is still room for
+ * its end.
+ */
 import { statfs } from 'node:fs/promises'
 
-/** How often, and after how many bytes, the volume is looked at. */
+/** Interval, and number of bytes, between two checks of the volume. */
 const CHECK_MICROSECONDS = 2_000_000
 const CHECK_BYTES = 16 * 1024 * 1024
 
-/** There is less free space than there has to be. */
+/** The volume has less free space than required. */
 export class NoSpaceError extends Error {
   override name = 'NoSpaceError'
 }
 
-/** Throws NoSpaceError when the folder's volume has less than `minimumFree` bytes left for ordinary users. */
+/** Throws NoSpaceError if the folder's volume has less than `minimumFree` bytes left for ordinary users. */
 export async function requireSpace(directory: string, minimumFree: number): Promise<void> {
   const { bavail, bsize } = await statfs(directory)
   const free = bavail * bsize
@@ -31,7 +34,7 @@ export class FreeSpace {
     this.#minimumFree = minimumFree
   }
 
-  /** As `requireSpace`, when it is due; `time` in microseconds and `size` of the file in bytes say whether it is. */
+  /** Calls `requireSpace` if a check is due, by `time` in microseconds and `size` of the file in bytes. */
   async check(time: number, size: number): Promise<void> {
     if (time - this.#time < CHECK_MICROSECONDS && size - this.#size < CHECK_BYTES) return
     this.#time = time

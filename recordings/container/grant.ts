@@ -1,11 +1,11 @@
-/** What the recording process needs to write one session, and no more: see docs/recording-format.md. */
+/** The least that a recording process needs to write one session: see docs/recording-format.md. */
 export interface RecordingGrant {
-  /** The session's folder, made by the broker, with `key.age` in it. Absolute. */
+  /** The session's folder, an absolute path. The broker has made it, with `key.age` in it. */
   directory: string
-  /** 32 bytes: the session's own key. */
+  /** The session's own key, 32 bytes. */
   key: Uint8Array
-  /** Goes into the header in clear: who, where, when. */
+  /** Metadata of the header, in clear text: user, addresses, time. */
   metadata: Record<string, string | number>
-  /** Bytes of free space on the volume below which recording fails. */
+  /** Free space on the volume, in bytes, below which recording fails. */
   minimumFree: number
 }

@@ -1,6 +1,6 @@
 /**
- * The keys of recordings: one random key a session, wrapped with age for those who may open it (the broker's own
- * identity is one recipient like the others), and the folder that a session's recording lives in.
+ * The keys of recordings: one random key per session, wrapped with age for its recipients (the broker's own
+ * identity is one like the others), and the folder of a session's recording.
  */
 import { Buffer } from 'node:buffer'
 import { mkdir, open } from 'node:fs/promises'
@@ -13,17 +13,17 @@ import { KEY_FILE_NAME, MAX_KEY_FILE, SESSION_KEY_LENGTH } from './format/limits
 import type { RecordingGrant } from './grant.ts'
 import { syncDirectory } from './session-file.ts'
 
-/** A new age X25519 identity (`AGE-SECRET-KEY-1…`), for the broker's own use. */
+/** Makes an age X25519 identity (`AGE-SECRET-KEY-1…`) for the broker's own use. */
 export async function makeIdentity(): Promise<Secret> {
   return Secret.of(await generateX25519Identity())
 }
 
-/** The recipient (`age1…`) that belongs to an identity. Throws when the identity is none. */
+/** Returns the recipient (`age1…`) of an identity. Throws if the identity is malformed. */
 export function recipientOf(identity: Secret): Promise<string> {
   return identityToRecipient(identity.revealText())
 }
 
-/** Why a string from the configuration is no age recipient; undefined when it is one. */
+/** Returns why a string from the configuration is not an age recipient, or undefined if it is one. */
 export function recipientFault(recipient: string): string | undefined {
   try {
     new Encrypter().addRecipient(recipient)
@@ -33,7 +33,7 @@ export function recipientFault(recipient: string): string | undefined {
   }
 }
 
-/** Wraps a session's key so that each of the recipients can open it: the content of `key.age`. */
+/** Wraps a session's key for each of the recipients: the content of `key.age`. */
 export function wrapKey(key: Uint8Array, recipients: readonly string[]): Promise<Uint8Array> {
   if (recipients.length === 0)
     throw new Error('expected at least one age recipient for a recording, got none')
@@ -43,8 +43,8 @@ export function wrapKey(key: Uint8Array, recipients: readonly string[]): Promise
 }
 
 /**
- * The session's key out of `key.age`, by the identity among these that opens it. Throws RecordingError: `wrong_key` when
- * none of them is among the recipients, `bad_key_file` when the file is malformed.
+ * Unwraps the session's key from `key.age` by the first of these identities that opens it. Throws
+ * RecordingError: `wrong_key` if none of them is a recipient, `bad_key_file` if the file is malformed.
  */
 export async function unwrapKey(wrapped: Uint8Array, ...identities: readonly Secret[]): Promise<Uint8Array> {
   if (wrapped.length > MAX_KEY_FILE) {
@@ -77,7 +77,7 @@ export async function unwrapKey(wrapped: Uint8Array, ...identities: readonly Sec
   )
 }
 
-/** The folder of a session: `<root>/<YYYY>/<MM>/<DD>/<session>`, by the UTC day on which it began. */
+/** Returns the folder of a session: `<root>/<YYYY>/<MM>/<DD>/<session>`, by the UTC day of its beginning. */
 export function sessionDirectory(root: string, session: string, begin: number): string {
   if (!SESSION_NAME.test(session))
     throw new Error(`expected a session id of letters, digits, _ and -, got ${JSON.stringify(session)}`)
@@ -85,7 +85,7 @@ export function sessionDirectory(root: string, session: string, begin: number): 
   return join(root, year!, month!, day!, session)
 }
 
-/** What may be a folder's name; the format itself allows any text. */
+/** Session names that are safe as a folder's name; the format itself allows any text. */
 export const SESSION_NAME = /^[A-Za-z0-9_-]{1,64}$/
 
 export interface Preparation {
@@ -94,18 +94,21 @@ export interface Preparation {
   session: string
   /** Milliseconds since the epoch. */
   begin: number
-  /** Age recipients, the broker's own among them unless it may not open the recording. */
+  /** Age recipients. The broker's own is among them unless it may not open the recording. */
   recipients: readonly string[]
-  /** The raw Ed25519 key that the checkpoints will be signed with. */
+  /** The raw Ed25519 key that signs the checkpoints. */
   signer: Uint8Array
-  /** Who, from where, to where: shown to anybody who has the file. */
+  /** User, addresses and target: readable by anyone that has the file. */
   metadata: Metadata
   minimumFree: number
-  /** Random bytes: a session's key. */
+  /** Returns random bytes for a session's key. */
   random: (length: number) => Uint8Array
 }
 
-/** Makes the session's folder with `key.age` in it, both on the disk, and the grant for its writer. */
+/**
+ * Makes the session's folder with `key.age` in it, syncs both to the disk, and returns the grant for its
+ * writer.
+ */
 export async function prepareRecording(preparation: Preparation): Promise<RecordingGrant> {
   const { root, session, begin, signer, minimumFree } = preparation
   const directory = sessionDirectory(root, session, begin)

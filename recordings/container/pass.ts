@@ -1,29 +1,29 @@
-/** One pass over a recording's frames for everybody who wants something from them: decrypting is paid for once. */
+/** One pass over a recording's frames for several consumers, so that each frame is decrypted once. */
 import type { Frame } from './frames.ts'
 import type { GroupPlace, RecordingReader } from './reader.ts'
 
-/** What a group's beginning is to a consumer. */
+/** The beginning of a group, as reported to a consumer. */
 export interface GroupStart {
-  /** Where reading can begin for the frames from here on; undefined in the middle of a payload. */
+  /** Place from which these frames can be read. Undefined in the middle of a payload. */
   place: GroupPlace | undefined
-  /** Bytes of the group's record. */
+  /** Length of the group's record in bytes. */
   length: number
 }
 
-/** Gets each frame once, in order. What it returns is waited for before the next call. */
+/** Receives each frame once, in order. The pass awaits each returned promise before the next call. */
 export interface PassConsumer {
-  /** Comes before the frames of each group. */
+  /** Called before the frames of each group. */
   group?(start: GroupStart): Promise<void> | void
   frame(frame: Frame): Promise<void> | void
-  /** There are no more frames: keep what was made of them. */
+  /** Called after the last frame: store the result. */
   close(ending: RecordingReader['ending']): Promise<void>
-  /** The pass failed, or another consumer did: drop it. Must not throw. */
+  /** Called if the pass or another consumer failed: discard the result. Must not throw. */
   destroy(): Promise<void> | void
 }
 
 /**
- * Gives all frames to all consumers. `progress` is called after each group. Throws RecordingError, and what a consumer
- * throws; then all of them have been told to abandon.
+ * Sends all frames to all consumers. Calls `progress` after each group. Throws RecordingError, and the errors
+ * of a consumer, after it has destroyed all consumers.
  */
 export async function runPass(
   reader: RecordingReader,
@@ -36,7 +36,8 @@ export async function runPass(
       for (const consumer of consumers) await consumer.group?.(start)
       for (const frame of frames) {
         for (const consumer of consumers) {
-          // Most return nothing, and a turn of the event loop for each frame would cost more than the frame.
+          // Most calls return nothing, and a turn of the event loop for each frame would cost more than the
+          // frame.
           const waiting = consumer.frame(frame)
           if (waiting) await waiting
         }

@@ -1,4 +1,4 @@
-/** Reads a recording's frames: needs the session's key. */
+/** Reads a recording's frames with the session's key. */
 import { Buffer } from 'node:buffer'
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import { type CheckpointKind, parseCheckpoint } from './format/checkpoint.ts'
@@ -15,12 +15,12 @@ export interface GroupPlace extends RecordPlace {
   group: number
 }
 
-/** A group's frames, and where it stands. */
+/** A group's frames and its place. */
 export interface PlacedGroup {
   place: GroupPlace
-  /** Bytes of its record. */
+  /** Length of the group's record in bytes. */
   length: number
-  /** False: a payload that goes on here began before, so reading cannot begin here. */
+  /** False if the group continues a payload of an earlier one, so that reading cannot begin here. */
   isBeginning: boolean
   frames: Frame[]
 }
@@ -28,9 +28,9 @@ export interface PlacedGroup {
 const TYPES: ReadonlySet<number> = new Set(Object.values(FRAME))
 
 /**
- * A recording that is being read. Signatures are the verifier's business; the chain's links and the groups' seals
- * are checked here, and the frames before a fault have been given by then. A file that still grows, or was cut,
- * simply ends: `ending` says how.
+ * Reads a recording. It checks the chain's links and the groups' seals; signatures are checked by the
+ * verifier. Frames before a fault are returned first. A file that still grows, or was cut, simply ends: see
+ * `ending`.
  */
 export class RecordingReader {
   readonly header: Header
@@ -56,7 +56,7 @@ export class RecordingReader {
   }
 
   /**
-   * Reads the header. `source` gives the bytes of `session.rec` in pieces, which must not change afterwards.
+   * Reads the header. `source` yields the bytes of `session.rec` in pieces, which must not change afterwards.
    * Throws RecordingError.
    */
   static async open(source: AsyncIterable<Uint8Array>, key: Uint8Array): Promise<RecordingReader> {
@@ -74,7 +74,7 @@ export class RecordingReader {
   }
 
   /**
-   * Goes on from a place that a reader of the same file has given; `source` gives the bytes from there on.
+   * Continues from a place that a reader of the same file returned; `source` yields the bytes from there on.
    * Throws RecordingError.
    */
   static resume(
@@ -88,28 +88,31 @@ export class RecordingReader {
     return new RecordingReader(header, RecordParser.resume(header, place), chunks, key, place.group)
   }
 
-  /** The place where reading goes on. */
+  /** Returns the place where reading continues. */
   get place(): GroupPlace {
     const { offset, sequence, head } = this.#parser
     return { offset, sequence, head, group: this.#groups }
   }
 
-  /** How the file ends, once `frames` has come to its end. */
+  /** The kind of the file's ending, valid after `frames` has finished. */
   get ending(): Exclude<CheckpointKind, 'interim'> | 'open' {
     return this.#ending
   }
 
-  /** Ends the source; for a reader whose frames nobody wants. */
+  /** Closes the source, for a caller that needs no more frames. */
   async close(): Promise<void> {
     await this.#chunks.return?.()
   }
 
-  /** The frames, in order, once. Throws RecordingError. Frames of types that this program does not know are left out. */
+  /**
+   * Yields the frames, in order, once. Leaves out frames of types that this program does not know. Throws
+   * RecordingError.
+   */
   async *frames(): AsyncGenerator<Frame> {
     for await (const group of this.groups()) yield* group.frames
   }
 
-  /** The same by groups. */
+  /** Yields the same frames by groups. */
   async *groups(): AsyncGenerator<PlacedGroup> {
     try {
       for (;;) {
@@ -147,7 +150,7 @@ export class RecordingReader {
     return { place, length: record.end - offset, isBeginning, frames }
   }
 
-  /** Joins a structured payload that was split over frames; undefined while its end is missing. */
+  /** Joins a structured payload that was split over frames. Returns undefined while its end is missing. */
   #whole(raw: RawFrame, offset: number): (Omit<Frame, 'type'> & { type: number }) | undefined {
     const type = raw.type & ~CONTINUED
     const more = (raw.type & CONTINUED) !== 0

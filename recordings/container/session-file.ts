@@ -1,6 +1,6 @@
 /**
- * A recording's file as its writer sees it: bytes go to its end and are on the disk when `append` resolves, or
- * the file is cut back to where it was.
+ * A recording's file as its writer sees it: appended bytes are on the disk when `append` resolves, or the
+ * file is cut back to its previous size.
  */
 import { Buffer } from 'node:buffer'
 import { createReadStream, type ReadStream } from 'node:fs'
@@ -16,7 +16,7 @@ export class SessionFile {
     this.#handle = handle
   }
 
-  /** Makes the file (mode 0600); throws when there is one of that name already. */
+  /** Creates the file (mode 0600). Throws if a file of that name exists. */
   static async create(path: string): Promise<SessionFile> {
     const handle = await open(path, 'ax', 0o600)
     try {
@@ -28,19 +28,21 @@ export class SessionFile {
     return new SessionFile(handle)
   }
 
-  /** Bytes that are on the disk. */
+  /** Number of bytes on the disk. */
   get size(): number {
     return this.#size
   }
 
-  /** Appends all of `parts` and waits for the disk. When that fails the file keeps its size, and this throws. */
+  /**
+   * Appends all of `parts` and syncs them to the disk. On failure the file keeps its size, and this throws.
+   */
   async append(parts: readonly Buffer[]): Promise<void> {
     try {
       const written = await this.#write(parts)
       await this.#handle.datasync()
       this.#size += written
     } catch (error) {
-      // The first error is the one to tell; a tail that cannot be cut here is cut by the recovery.
+      // Report the first error; recovery cuts a tail that cannot be cut here.
       await this.#handle.truncate(this.#size).catch(() => undefined)
       throw error
     }
@@ -63,7 +65,7 @@ export class SessionFile {
   }
 }
 
-/** The parts that remain after `count` bytes of them were written: writev may stop anywhere. */
+/** Returns the parts that remain after `count` bytes were written: writev may stop anywhere. */
 function without(parts: Buffer[], count: number): Buffer[] {
   let skip = count
   const left: Buffer[] = []
@@ -77,17 +79,17 @@ function without(parts: Buffer[], count: number): Buffer[] {
   return left
 }
 
-/** Large pieces, so that most groups lie in one of them and need not be put together. */
+/** Large pieces, so that most groups lie in one piece and need not be joined. */
 export const PIECE_LENGTH = 1024 * 1024
 
-/** The bytes of a recording's file from an offset on, for readers and verifiers. */
+/** Reads the bytes of a recording's file from an offset on, for readers and verifiers. */
 export function readPieces(path: string, start = 0): ReadStream {
   return createReadStream(path, { highWaterMark: PIECE_LENGTH, start })
 }
 
 /**
- * The link that ends at this byte of a recording, in hex, by what the file says of itself; less where the file has no
- * such byte.
+ * Returns the link that ends at this byte of a recording, in hex, as stored in the file; shorter if the file
+ * ends earlier.
  */
 export async function linkBefore(directory: string, end: number): Promise<string> {
   const file = await open(join(directory, FILE_NAME), 'r')
@@ -100,10 +102,10 @@ export async function linkBefore(directory: string, end: number): Promise<string
   }
 }
 
-/** A new file survives a power cut only when its folder's entry is on the disk too. */
+/** Syncs a folder: a new file survives a power cut only if its folder's entry is on the disk too. */
 export const syncDirectory = (path: string): Promise<void> => syncFile(path)
 
-/** Waits until what was written to it is on the disk, by whomever. */
+/** Waits until all writes to a file are on the disk, including those of other processes. */
 export async function syncFile(path: string): Promise<void> {
   const handle = await open(path, 'r')
   try {

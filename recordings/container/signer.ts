@@ -1,15 +1,21 @@
-/** Signatures come from elsewhere, for the recording process holds no signing key: they are tried and timed here. */
+/**
+ * Checks and times the signatures, which come from another process: the recording process holds no signing
+ * key.
+ */
 import { verify } from 'node:crypto'
 import type { Header } from './format/header.ts'
 import { publicKeyOf } from './format/signature.ts'
 
-/** Answers with the Ed25519 signature over the statement. */
+/** Returns the Ed25519 signature over the statement. */
 export type Sign = (statement: Uint8Array) => Promise<Uint8Array>
 
-/** How long a signature may take. */
+/** Time limit for a signature. */
 export const SIGN_MILLISECONDS = 5000
 
-/** A signer whose signatures are tried against the header's key: a recording must not be unsigned in silence. */
+/**
+ * Returns a signer that checks each signature against the header's key, so that no recording is left unsigned
+ * unnoticed.
+ */
 export function proving(header: Header, sign: Sign): Sign {
   return async (statement) => {
     const signature = await sign(statement)
@@ -18,7 +24,7 @@ export function proving(header: Header, sign: Sign): Sign {
   }
 }
 
-/** A signer that fails when it takes longer than SIGN_MILLISECONDS. */
+/** Returns a signer that fails after SIGN_MILLISECONDS. */
 export function inTime(sign: Sign): Sign {
   return async (statement) => {
     let timer: NodeJS.Timeout | undefined

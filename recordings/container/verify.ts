@@ -1,6 +1,6 @@
 /**
- * Verifies a recording without its key: every byte through the links, the links through the signatures, and
- * names the first fault exactly.
+ * Verifies a recording without its key: every byte through the links, and the links through the signatures.
+ * Names the first fault exactly.
  */
 import { type KeyObject, verify } from 'node:crypto'
 import type { Noted } from './evidence.ts'
@@ -18,27 +18,27 @@ import { RECORD } from './format/record.ts'
 import { publicKeyOf } from './format/signature.ts'
 
 export interface VerifyOptions {
-  /** The session that it ought to be. */
+  /** Expected session. */
   session?: string
-  /** Raw Ed25519 keys that may have signed; absent: the key that the header names is believed. */
+  /** Raw Ed25519 keys that are accepted as signers. Absent to trust the key that the header names. */
   trusted?: readonly Uint8Array[]
-  /** What the audit log says of the sealed file. */
+  /** Size and digest of the sealed file according to the audit log. */
   expected?: { size: number; digest: string }
-  /** How far the audit log says that it reached while it was written. */
+  /** Farthest checkpoint that the audit log noted while the file was written. */
   noted?: Noted
-  /** A recording that still runs is in order. */
+  /** Set if a recording that is still being written is in order. */
   mayBeOpen?: boolean
 }
 
 export interface Verification {
   ok: boolean
-  /** The first fault; absent when `ok`. */
+  /** The first fault. Absent if `ok`. */
   fault?: { code: Fault; message: string; offset?: number }
   header?: Header
   state: 'open' | Exclude<CheckpointKind, 'interim'>
-  /** Bytes of the file; of a file with a fault, those that were read. */
+  /** Bytes of the file; of a file with a fault, the bytes that were read. */
   size: number
-  /** Bytes up to the end of the last record in order, and up to the end of the last checkpoint in order. */
+  /** Bytes up to the end of the last valid record, and up to the end of the last valid checkpoint. */
   goodSize: number
   signedSize: number
   records: number
@@ -49,18 +49,18 @@ export interface Verification {
   /** The chain's head, in hex. */
   digest: string
   lastCheckpoint?: Checkpoint
-  /** Whether the file has what the audit log has noted of it; absent: nothing was asked for. */
+  /** True if the file contains the audit log's noted checkpoint. Absent if `noted` was not given. */
   hasNoted?: boolean
 }
 
-/** Where a record is missing: a swapped one comes later in the file, a removed one never. */
+/** A place where a record is missing: a swapped record comes later in the file, a removed one never. */
 interface Gap {
   expected: number
   found: boolean
   ended: boolean
 }
 
-/** Verifies the bytes of a `session.rec`. Throws only what `source` throws. */
+/** Verifies the bytes of a `session.rec`. Throws only the errors of `source`. */
 export async function verifyStream(
   source: AsyncIterable<Uint8Array>,
   options: VerifyOptions = {},
@@ -70,7 +70,7 @@ export async function verifyStream(
   return verifier.finish()
 }
 
-/** The verifier without I/O: give it the file in pieces, in order, then `finish`. */
+/** The verifier without I/O: push the file in pieces, in order, then call `finish`. */
 export class Verifier {
   readonly #options: VerifyOptions
   readonly #parser = new RecordParser()
@@ -88,14 +88,14 @@ export class Verifier {
   #lastFrame = 0
   #last: Checkpoint | undefined
   #hasNoted = false
-  /** Bytes in order, without the record that a recovery has put behind them. */
+  /** Length of the valid bytes, without the record that a recovery appended. */
   #writtenSize = 0
 
   constructor(options: VerifyOptions = {}) {
     this.#options = options
   }
 
-  /** `chunk` must not change afterwards. */
+  /** Verifies the next bytes. `chunk` must not change afterwards. */
   push(chunk: Uint8Array): void {
     this.#size += chunk.length
     if (this.#fault && (!this.#gap || this.#gap.found || this.#gap.ended)) return
@@ -232,7 +232,7 @@ export class Verifier {
         gap.found = header.sequence === gap.expected
       }
     } catch {
-      // A second fault behind the first: it has nothing to say about the first.
+      // A second fault behind the first proves nothing about the first.
       gap.ended = true
     }
   }
@@ -260,11 +260,14 @@ export class Verifier {
   }
 }
 
-/** Whether the record is the one that a recovery has put behind what a crash has left; `last` is the last checkpoint. */
+/**
+ * Returns whether the record is the one that a recovery appended after a crash; `last` is the last
+ * checkpoint.
+ */
 const isRecovery = ({ type }: PlacedRecord, last: Checkpoint | undefined): boolean =>
   type === RECORD.checkpoint && last?.kind === 'recovered'
 
-/** What a recording lacks of what was noted of it, in seconds. `reached` is its time in microseconds. */
+/** Returns the seconds by which the noted time exceeds `reached`, the recording's time in microseconds. */
 export const lackOf = ({ milliseconds }: Noted, reached: number): number =>
   Math.max(0, milliseconds - Math.floor(reached / 1000)) / 1000
 
@@ -272,7 +275,10 @@ function at(fault: RecordingError): { offset?: number } {
   return fault.offset === undefined ? {} : { offset: fault.offset }
 }
 
-/** What a recovered recording lacks, in a sentence; undefined when nothing is missing. */
+/**
+ * Describes the missing part of a recovered recording in one sentence. Returns undefined if nothing is
+ * missing.
+ */
 export function missingPart(verification: Verification): string | undefined {
   const closing = verification.lastCheckpoint?.closing
   if (verification.state !== 'recovered' || !closing) return undefined

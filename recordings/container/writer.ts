@@ -1,10 +1,11 @@
 /**
- * Writes one session's recording while it runs. `write` is synchronous and cheap: frames gather in a group; full
- * or half a second old it is sealed, and a single flush at a time numbers and links the sealed groups, has a
- * checkpoint signed, and puts all of it on the disk. So a killed process loses less than a second.
+ * Writes one session's recording while it runs. `write` is synchronous and cheap: it collects frames in a
+ * group. A group is sealed when it is full or half a second old, and a single flush at a time numbers and
+ * links the sealed groups, has a checkpoint signed, and puts them on the disk. So a killed process loses less
+ * than a second.
  *
- * Nothing is dropped in silence: what cannot be written, signed or kept is told once through `onFailure`, and
- * the session has to end (invariant 2).
+ * Nothing is dropped silently: a failure to write, sign or keep a frame is reported once through `onFailure`,
+ * and the session has to end (invariant 2).
  */
 import { Buffer } from 'node:buffer'
 import { createSecretKey, type KeyObject } from 'node:crypto'
@@ -31,13 +32,19 @@ import { inTime, proving, type Sign } from './signer.ts'
 
 /** Backlog in bytes above which the relay has to stop reading until `onDrain`. */
 export const BACKLOG_LIMIT = 4 * 1024 * 1024
-/** Backlog at which the recording fails: what a relay may have had in flight when it stopped reading. */
+/**
+ * Backlog in bytes at which the recording fails: leaves room for the data in flight when a relay stops
+ * reading.
+ */
 export const BACKLOG_HARD_LIMIT = 4 * BACKLOG_LIMIT
-/** Age of a group's first frame at which it is sealed; the rest of the second is for signing and the disk. */
+/**
+ * Age of a group's first frame at which the group is sealed; the rest of the second is for signing and the
+ * disk.
+ */
 export const GROUP_MILLISECONDS = 500
 /**
- * Bytes a second that are compressed; what comes faster is kept as it is. zstd costs several times what sealing
- * and hashing cost, which bulk output would feel.
+ * Bytes a second that are compressed; faster data is stored uncompressed. zstd costs several times as much as
+ * sealing and hashing, which would slow bulk output.
  */
 const COMPRESSED_PER_SECOND = 8 * 1024 * 1024
 
@@ -51,13 +58,13 @@ export interface Clock {
 export interface WriterOptions {
   sign: Sign
   clock: Clock
-  /** Called once: the recording cannot go on, so neither can the session. */
+  /** Called once, when the recording cannot continue: the session must end too. */
   onFailure: (error: Error) => void
 }
 
 export interface RecordingResult {
   state: 'sealed' | 'failed'
-  /** Bytes of the file. */
+  /** Length of the file in bytes. */
   size: number
   frames: number
   /** The chain's head, in hex. */
@@ -67,7 +74,7 @@ export interface RecordingResult {
 interface SealedGroup {
   body: Buffer[]
   hash: Buffer
-  /** Bytes that it counts for in the backlog. */
+  /** Bytes that the group adds to the backlog. */
   weight: number
   frames: number
   last: number
@@ -95,11 +102,11 @@ export class RecordingWriter implements FrameSink {
   #compressible = COMPRESSED_PER_SECOND
   #compressibleSince = 0
   #failure: Error | undefined
-  /** No more frames are accepted. */
+  /** Set when no more frames are accepted. */
   #stopped = false
-  /** A flush failed: no more are tried until the end. */
+  /** Set when a flush failed: no further flush is tried until the end. */
   #broken = false
-  /** A group could not be written, so none may follow it. */
+  /** Set when a group could not be written: no group may follow it. */
   #lost = false
   #closed: Promise<RecordingResult> | undefined
 
@@ -113,9 +120,9 @@ export class RecordingWriter implements FrameSink {
   }
 
   /**
-   * Makes `session.rec` in the grant's folder, with its header and a first signed checkpoint on the disk when this
-   * resolves. Throws when the volume is too full, the signature is not by the key that the metadata name
-   * (`signerMetadata`), or the file is there already.
+   * Creates `session.rec` in the grant's folder; header and first signed checkpoint are on the disk when this
+   * resolves. Throws if the volume is too full, if the signature is not by the key that the metadata name
+   * (`signerMetadata`), or if the file exists.
    */
   static async open(grant: RecordingGrant, options: WriterOptions): Promise<RecordingWriter> {
     if (grant.key.length !== SESSION_KEY_LENGTH) {
@@ -144,25 +151,25 @@ export class RecordingWriter implements FrameSink {
     return this.#broken ? 0 : this.#queued + this.#group.length
   }
 
-  /** Calls back once: when half of BACKLOG_LIMIT is free again, at once if it is. */
+  /** Calls back once when half of BACKLOG_LIMIT is free again, or at once if it is free now. */
   onDrain(callback: () => void): void {
     this.#drains.push(callback)
     queueMicrotask(() => this.#drain())
   }
 
-  /** Frames that were accepted until now, as a reader counts them. */
+  /** Number of frames accepted so far, as a reader counts them. */
   get accepted(): number {
     return this.#accepted
   }
 
-  /** When the last of them came: microseconds since the recording began. */
+  /** Time of the last accepted frame, in microseconds since the recording began. */
   get time(): number {
     return this.#lastTime
   }
 
   /**
-   * Resolves when all that was accepted until now is on the disk, under a signed checkpoint. Those who ask while the
-   * disk is busy share its next turn. Rejects when the recording fails before.
+   * Resolves when all frames accepted so far are on the disk, under a signed checkpoint. Calls that come
+   * while the disk is busy share its next turn. Rejects if the recording fails before.
    */
   flush(): Promise<void> {
     this.#seal()
@@ -170,23 +177,23 @@ export class RecordingWriter implements FrameSink {
   }
 
   /**
-   * Takes a frame; its payload is copied. Output and input longer than 64 KiB become several frames. A structured
-   * payload has at most 2 MiB: a longer one fails the recording. After a failure, and after `close`, frames are
-   * ignored.
+   * Accepts a frame and copies its payload. Output and input longer than 64 KiB become several frames. A
+   * structured payload has at most 2 MiB: a longer one fails the recording. Frames after a failure or after
+   * `close` are ignored.
    */
   write(type: FrameType, channel: number, payload: Uint8Array): void {
     if (this.#stopped || this.#closed) return
     this.#take(type, channel, payload)
     if (this.backlog > BACKLOG_HARD_LIMIT) {
-      // What was accepted is still written; a disk that does not come back fails the flush.
+      // Accepted frames are still written; if the disk stays silent, the flush fails.
       this.#stopped = true
       this.#fail(new Error(`the disk is slower than the session: ${this.backlog} bytes are waiting`))
     }
   }
 
   /**
-   * Writes the end frame and the closing checkpoint, and closes the file. Never throws: a recording that could
-   * not be finished is `failed`. Calling it again gives the same answer.
+   * Writes the end frame and the closing checkpoint, and closes the file. Never throws: a recording that
+   * could not be finished is `failed`. Further calls return the same result.
    */
   close(end: End): Promise<RecordingResult> {
     if (!this.#closed) {
@@ -196,7 +203,7 @@ export class RecordingWriter implements FrameSink {
     return this.#closed
   }
 
-  /** Microseconds since the recording began; a clock that goes back stands still here. */
+  /** Microseconds since the recording began; never goes back, even if the clock does. */
   #now(): number {
     const time = Math.floor(Number(this.#options.clock.monotonic()) - this.#epoch)
     if (time > this.#lastTime) this.#lastTime = time
@@ -232,7 +239,7 @@ export class RecordingWriter implements FrameSink {
     this.#timer ??= setTimeout(() => this.#seal(), GROUP_MILLISECONDS)
   }
 
-  /** Seals the group and sees that it is flushed. */
+  /** Seals the group and starts a flush. */
   #seal(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
@@ -240,7 +247,7 @@ export class RecordingWriter implements FrameSink {
     if (weight === 0 || this.#lost) return
     const sealed = this.#group.seal(this.#key, this.#groups, this.#mayCompress(weight))
     this.#groups++
-    // Hashed here and not in the flush: the bytes are still in the processor's cache.
+    // Hash here and not in the flush: the bytes are still in the processor's cache.
     this.#queue.push({ ...sealed, hash: bodyHash(...sealed.body), weight })
     this.#queued += weight
     if (!this.#broken) this.#flushing ??= this.#flush()
@@ -257,12 +264,12 @@ export class RecordingWriter implements FrameSink {
   }
 
   async #flush(): Promise<void> {
-    // Let the caller's own turn end before the disk is asked: more frames may follow in it.
+    // Let the caller's turn end before the disk write: more frames may follow in it.
     await Promise.resolve()
     try {
       while (this.#queue.length > 0 && !this.#broken) {
         await this.#put('interim')
-        // Only a failure and no break: there is room for the rest and for the end, that is what the floor is for.
+        // Report a failure but continue: the floor leaves room for the rest and for the end.
         await this.#space.check(this.#lastTime, this.#file.size).catch((error) => this.#fail(asError(error)))
       }
     } catch (error) {
@@ -272,7 +279,7 @@ export class RecordingWriter implements FrameSink {
     }
   }
 
-  /** Puts all sealed groups and a checkpoint after them on the disk. */
+  /** Writes all sealed groups and a checkpoint after them to the disk. */
   async #put(kind: CheckpointKind): Promise<void> {
     const batch = this.#queue
     this.#queue = []
@@ -293,7 +300,9 @@ export class RecordingWriter implements FrameSink {
     this.#waiters.prove(batch.length)
   }
 
-  /** Without a signature, or on a disk with little room, the groups are kept as far as they go: one by one. */
+  /**
+   * Writes the groups one by one as far as possible, when there is no signature or little room on the disk.
+   */
   async #salvage(batch: readonly SealedGroup[]): Promise<void> {
     try {
       for (const group of batch) {
@@ -302,7 +311,7 @@ export class RecordingWriter implements FrameSink {
         this.#written(chain, [group])
       }
     } catch {
-      // The caller tells of the failure that came first.
+      // The caller reports the failure that came first.
       this.#lost = true
     }
   }
@@ -364,8 +373,8 @@ export class RecordingWriter implements FrameSink {
       await this.#put(this.#failure ? 'failed' : 'sealed').catch((error) => this.#break(asError(error)))
     }
     if (this.#broken) {
-      // A last try, with what came meanwhile: the tail that did not fit was cut off, so there may be room for the
-      // closing checkpoint at least. If not, the recovery makes one.
+      // Make a last try with the frames accepted meanwhile: the tail that did not fit was cut off, so there
+      // may be room for the closing checkpoint at least. If not, the recovery writes one.
       if (this.#lost) this.#queue = []
       await this.#put('failed').catch(() => undefined)
     }

@@ -1,4 +1,4 @@
-/** Frames that are no terminal output as a line of text that is harmless to show. */
+/** Describes frames other than terminal output in a line of text that is safe to show. */
 import { FRAME, type Frame, type FrameType } from '../container/frames.ts'
 import { countOf, jsonOf, sizeOf } from './frames/payload.ts'
 import { parseDesktopSize, parseKey, parsePointer } from './graphics/events.ts'
@@ -11,12 +11,12 @@ const NAMES = new Map<FrameType, string>(
   ]),
 )
 
-/** A frame type's name in exports: `output`, `channel_open` … */
+/** Returns a frame type's name in exports: `output`, `channel_open` … */
 export function frameName(type: FrameType): string {
   return NAMES.get(type) ?? String(type)
 }
 
-/** Fields of a structured frame; undefined for streams, and for what is malformed. */
+/** Returns the fields of a structured frame, or undefined for streams and malformed payloads. */
 export function fieldsOf(frame: Frame): Record<string, unknown> | undefined {
   switch (frame.type) {
     case FRAME.output:
@@ -50,7 +50,7 @@ function copyOf(value: unknown): Record<string, unknown> | undefined {
   return typeof value === 'object' && value !== null ? { ...value } : undefined
 }
 
-/** `[12.345 file operation=open path=/etc/motd result=ok]`: time in seconds. */
+/** Returns `[12.345 file operation=open path=/etc/motd result=ok]`: time in seconds. */
 export function describeFrame(frame: Frame): string {
   const fields = Object.entries(fieldsOf(frame) ?? { bytes: frame.payload.length })
   const words = fields.map(

@@ -1,4 +1,4 @@
-/** Which painter draws a channel: by its kind. */
+/** Chooses the painter of a channel by its kind. */
 import { channelOpenOf } from './frames/channel.ts'
 import { Framebuffer } from './graphics/framebuffer.ts'
 import { MalformedGraphics } from './graphics/malformed.ts'
@@ -17,14 +17,17 @@ const KINDS: ReadonlyMap<string, PainterKind> = new Map<string, PainterKind>([
   ['rdp', RdpPainter],
 ])
 
-/** For the channel that this `channelOpen` begins; undefined where it shows no pixels, or more than are drawn. */
+/**
+ * Returns a painter for the channel of this `channelOpen`, or undefined if it shows no pixels, or more than
+ * can be drawn.
+ */
 export function painterOf(payload: Uint8Array): Painter | undefined {
   const { kind, desktop } = channelOpenOf(payload)
   const Kind = KINDS.get(kind)
   return Kind && desktop && unlessMalformed(() => new Kind(desktop))
 }
 
-/** Goes on from a keyframe; undefined where it is none that can be gone on from. */
+/** Returns a painter that continues from a keyframe, or undefined if the keyframe is invalid. */
 export function restorePainter(
   kind: string,
   state: PainterState,
@@ -33,7 +36,7 @@ export function restorePainter(
   return unlessMalformed(() => KINDS.get(kind)?.restore(state, framebuffer))
 }
 
-/** An empty desktop of this size; undefined where it is too large. */
+/** Returns an empty desktop of this size, or undefined if the size is too large. */
 export function framebufferOf(size: Size): Framebuffer | undefined {
   return unlessMalformed(() => new Framebuffer(size))
 }

@@ -1,4 +1,4 @@
-/** Replays a channel in the current terminal, at the pace at which it happened. */
+/** Replays a channel in the current terminal, at its original pace. */
 
 import { FRAME, type Frame } from '../container/frames.ts'
 import { describeFrame } from '../decode/describe.ts'
@@ -8,19 +8,19 @@ import { TERMINAL_RESET, TerminalFilter } from '../decode/terminal/filter.ts'
 
 export interface PlayOptions {
   channel: number
-  /** Resolves when the terminal has taken the text. */
+  /** Resolves when the terminal has accepted the text. */
   write: (text: string) => Promise<void>
-  /** Waits for so many milliseconds; resolves early when the replay is to stop. */
+  /** Waits for this many milliseconds; resolves early when the replay is stopped. */
   sleep: (milliseconds: number) => Promise<void>
   /** 2 is twice as fast. */
   speed: number
-  /** Seconds of nothing that are waited at most; undefined: as long as it was. */
+  /** Longest pause that is replayed, in seconds. Undefined to keep all pauses. */
   idleLimit?: number
-  /** Ends the replay. */
+  /** Stops the replay. */
   signal?: AbortSignal
 }
 
-/** Shows what may be shown (TerminalFilter), and leaves the terminal as it ought to be. */
+/** Shows the filtered output (TerminalFilter), and resets the terminal at the end. */
 export async function play(frames: AsyncIterable<Frame>, options: PlayOptions): Promise<void> {
   const decoders = new StreamDecoders()
   const filter = new TerminalFilter()
@@ -50,7 +50,8 @@ function shown(frame: Frame, decoders: StreamDecoders, filter: TerminalFilter, h
     case FRAME.output:
     case FRAME.errorOutput: {
       const text = filter.push(decoders.decode(frame.channel, frame.type, frame.payload))
-      // Without a terminal at the other end nobody turned LF into CR LF; this one may be in raw mode or not.
+      // Without a terminal at the other end, LF was not turned into CR LF; this terminal may be in raw mode
+      // or not.
       return hasTerminal ? text : text.replaceAll('\n', '\r\n')
     }
     case FRAME.file:

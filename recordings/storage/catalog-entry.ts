@@ -1,4 +1,4 @@
-/** One recording as the catalog lists it. */
+/** A recording as listed by the catalog. */
 import type { Metadata } from '../container/format/header.ts'
 
 export interface CatalogEntry {
@@ -11,16 +11,16 @@ export interface CatalogEntry {
   /** Absent while the state is `open`, `damaged` or `empty`. */
   frames?: number
   digest?: string
-  /** What the header says; empty when it cannot be read. */
+  /** The header's metadata. Empty if the header cannot be read. */
   metadata: Metadata
-  /** The file is not in the folder any more, but in the object store under this key. */
+  /** Present if the file is only in the object store, under this key. */
   stored?: StoredAway
 }
 
-/** Where the file of a recording is that lies in the object store only. */
+/** The place of a recording's file that is only in the object store. */
 export interface StoredAway {
-  /** Of the object. */
+  /** Key of the object. */
   key: string
-  /** Of the file, in hex. */
+  /** SHA-256 of the file, in hex. */
   sha256: string
 }

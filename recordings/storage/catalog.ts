@@ -1,6 +1,6 @@
 /**
- * The recordings on the disk, by folder: `<root>/<YYYY>/<MM>/<DD>/<session>/`. What a file says of itself is taken
- * as it stands here; only `verify` proves it.
+ * The recordings on the disk, by folder: `<root>/<YYYY>/<MM>/<DD>/<session>/`. The catalog trusts the files'
+ * content; only `verify` proves it.
  */
 import { Buffer } from 'node:buffer'
 import { type FileHandle, lstat, open, readdir } from 'node:fs/promises'
@@ -15,11 +15,11 @@ import { SESSION_NAME, sessionDirectory } from '../container/keys.ts'
 import type { CatalogEntry } from './catalog-entry.ts'
 import { readStoredAway } from './stored-away.ts'
 
-/** With a time before the year 3084 at its beginning. */
+/** An id that begins with a time before the year 3084. */
 const ULID = /^0[0-9A-HJKMNP-TV-Z]{25}$/
 const TAIL_LENGTH = RECORD_HEADER_LENGTH + CLOSING_BODY_LENGTH + LINK_LENGTH
 
-/** All recordings under `root`, oldest day first; a root that does not exist has none. */
+/** Yields all recordings under `root`, oldest day first; none if the root does not exist. */
 export async function* recordingsIn(root: string): AsyncGenerator<CatalogEntry> {
   for (const year of await names(root, /^\d{4}$/)) {
     for (const month of await names(join(root, year), /^\d{2}$/)) {
@@ -33,7 +33,7 @@ export async function* recordingsIn(root: string): AsyncGenerator<CatalogEntry> 
   }
 }
 
-/** The recording of a session; undefined when there is none. */
+/** Returns the recording of a session, or undefined if there is none. */
 export async function findRecording(root: string, session: string): Promise<CatalogEntry | undefined> {
   const directory = await likelyDirectory(root, session)
   if (directory !== undefined) return recordingAt(session, directory)
@@ -50,8 +50,9 @@ export async function findRecording(root: string, session: string): Promise<Cata
 }
 
 /**
- * Where it ought to be by the time in its id, if it is there: to look through the folders of years takes long. It is
- * elsewhere when the day ended between the id and the session's beginning, or the id is no ULID.
+ * Returns the folder by the time in the session's id, if it exists: searching the folders of years takes
+ * long. The recording is elsewhere if the day ended between the id and the session's beginning, or if the id
+ * is no ULID.
  */
 async function likelyDirectory(root: string, session: string): Promise<string | undefined> {
   if (!ULID.test(session)) return undefined
@@ -76,7 +77,7 @@ async function names(folder: string, pattern: RegExp): Promise<string[]> {
   }
 }
 
-/** The recording of a session whose folder is known. */
+/** Returns the recording of a session whose folder is known. */
 export async function recordingAt(session: string, directory: string): Promise<CatalogEntry> {
   let file: FileHandle
   try {

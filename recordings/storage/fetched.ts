@@ -1,4 +1,4 @@
-/** A recording whose bytes have to be read from any place: one that lies in the object store only is copied first. */
+/** Provides a recording's file for random access: a file that is only in the object store is copied first. */
 import { copyFile, mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,15 +9,15 @@ import type { CatalogEntry } from './catalog-entry.ts'
 import { bytesOf, requireBytes } from './source.ts'
 
 export interface Local {
-  /** Its folder has the file. */
+  /** Entry whose folder contains the file. */
   entry: CatalogEntry
   /** Removes the copy, if there is one. */
   release(): Promise<void>
 }
 
 /**
- * The copy is as sealed as the recording, and as large. Throws BucketError, what the disk throws, and the reason of
- * `signal`.
+ * Makes the file local. The copy is as sealed as the recording, and as large. Throws BucketError, the disk's
+ * errors, and the reason of `signal`.
  */
 export async function locally(
   entry: CatalogEntry,
@@ -39,7 +39,7 @@ export async function locally(
     } finally {
       await file.close()
     }
-    // Without its index it is made anew.
+    // If the copy of the index fails, it is rebuilt.
     await copyFile(join(entry.directory, INDEX_FILE_NAME), join(directory, INDEX_FILE_NAME)).catch(() => {})
   } catch (error) {
     await release()

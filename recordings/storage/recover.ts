@@ -1,7 +1,7 @@
 /**
- * What the broker does at its start with recordings that nobody closed: a torn tail is cut off, and a signed
- * record says what is missing. Needs no key. What is more than a torn tail is left untouched and reported:
- * signing it would bless a forgery.
+ * Recovers recordings that were left open, at the broker's start: cuts a torn tail and adds a signed record
+ * that states the loss. Needs no key. A fault beyond a torn tail is left untouched and reported: signing it
+ * would bless a forgery.
  */
 import { Buffer } from 'node:buffer'
 import { type FileHandle, open, rm } from 'node:fs/promises'
@@ -17,38 +17,41 @@ import { lackOf, type Verification, Verifier } from '../container/verify.ts'
 import { BACKLOG_HARD_LIMIT } from '../container/writer.ts'
 import { recordingsIn } from './catalog.ts'
 
-/** A torn tail is at most what one flush had to write, with its records' frames around. */
+/** Limit of a torn tail: the data of one flush, with its records' frames around. */
 const MAX_TORN_TAIL = 2 * BACKLOG_HARD_LIMIT
-/** Faults that a write cut short by a crash leaves behind. */
+/** Faults left by a write that a crash cut short. */
 const TORN: ReadonlySet<Fault> = new Set(['cut_tail', 'not_closed', 'damaged_header', 'damaged_record'])
 
 export interface RecoverOptions {
   /** Signs with the key of this id (`signerId`). */
   sign: (statement: Uint8Array, keyId: string) => Promise<Uint8Array>
-  /** Raw Ed25519 keys that sign, or signed, for this broker. */
+  /** Raw Ed25519 keys, current and former, of this broker. */
   trusted: readonly Uint8Array[]
   /** Milliseconds since the epoch. */
   now: () => number
-  /** How far the audit log says that the recording reached. */
+  /** Farthest checkpoint that the audit log noted. */
   noted?: Noted
 }
 
 export type Recovery =
   | ({ outcome: 'recovered'; size: number; digest: string; lack?: Lack } & Closing)
-  /** It was closed in order; nothing was done. */
+  /** The recording was closed in order; nothing was done. */
   | { outcome: 'closed'; lack?: Lack }
   /** The crash came before the header was on the disk: no session was opened. The file is removed. */
   | { outcome: 'empty' }
-  /** Not what a crash leaves behind; left as it is. */
+  /** A fault that no crash leaves behind; the file is untouched. */
   | { outcome: 'damaged'; fault: { code: Fault; message: string; offset?: number } }
 
-/** The file does not have what the audit log has noted of it. */
+/** The file does not contain the audit log's noted checkpoint. */
 export interface Lack {
-  /** Seconds, at least; 0: it is as long as it was, but was written anew. */
+  /** Missing seconds, at least; 0 if the file has its length, but was written anew. */
   seconds: number
 }
 
-/** Seals one session's recording after a crash. Throws what the disk or the signer throws; then it may be tried again. */
+/**
+ * Seals one session's recording after a crash. Throws the disk's and the signer's errors; then it may be
+ * tried again.
+ */
 export async function recoverRecording(
   directory: string,
   session: string,
@@ -70,7 +73,7 @@ export async function recoverRecording(
     return { outcome: 'empty' }
   }
   if (fault.code === 'trailing_data' && verification.state === 'recovered') {
-    // A recovery that was itself interrupted before it could cut the tail.
+    // An earlier recovery was interrupted before it could cut the tail.
     await withFile(path, (file) => cut(file, verification.goodSize))
     return { outcome: 'closed', ...lackIn(verification, noted) }
   }
@@ -93,7 +96,7 @@ async function seal(
     await chain.checkpoint(body, (statement) => options.sign(statement, header.signingKey)),
   )
   await withFile(path, async (file) => {
-    // Over the torn tail first, cut after: the count of dropped bytes survives another crash in between.
+    // Write over the torn tail first, then cut: the count of dropped bytes survives another crash in between.
     await writeAt(file, record, goodSize)
     await cut(file, goodSize + record.length)
   })
@@ -121,8 +124,9 @@ async function cut(file: FileHandle, size: number): Promise<void> {
 }
 
 /**
- * One flush is in flight at a time, and the next begins when it is on the disk: so the tail that a crash tears
- * holds at most one checkpoint. Two of them behind the fault mean that the fault was made in signed bytes.
+ * Returns whether the fault is a torn tail. One flush is in flight at a time, and the next begins when it is
+ * on the disk: so a torn tail holds at most one checkpoint. Two checkpoints after the fault mean that signed
+ * bytes were changed.
  */
 async function isTornTail(path: string, verification: Verification): Promise<boolean> {
   const length = verification.size - verification.goodSize
@@ -148,8 +152,8 @@ async function withFile<T>(path: string, action: (file: FileHandle) => Promise<T
 }
 
 /**
- * Recovers all recordings of `root` that are open; the broker runs this before it listens. One that fails (a disk
- * error, no signature) does not keep the others from being sealed: it is reported as `failed`.
+ * Recovers all open recordings of `root`; the broker runs this before it listens. A recording that fails (a
+ * disk error, no signature) is reported as `failed`, and the others are still sealed.
  */
 export async function* recoverAll(
   root: string,

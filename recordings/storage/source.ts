@@ -1,4 +1,4 @@
-/** The bytes of a recording, from the disk, or a piece at a time from the object store when it lies there only. */
+/** The bytes of a recording, from the disk, or from the object store in pieces if the file is only there. */
 import { join } from 'node:path'
 import { FILE_NAME } from '../container/format/limits.ts'
 import { readPieces } from '../container/session-file.ts'
@@ -7,10 +7,10 @@ import { BucketError, isOfTheStore } from './bucket/error.ts'
 import { RANGE_LENGTH } from './bucket/transfer.ts'
 import type { CatalogEntry } from './catalog-entry.ts'
 
-/** How often a piece is asked for while the store cannot be reached. */
+/** Attempts for a piece while the store cannot be reached. */
 const ATTEMPTS = 3
 
-/** Throws BucketError when it lies in an object store and none is configured; so does reading. */
+/** Throws BucketError if the file is in an object store and none is configured; so does reading. */
 export function bytesOf(entry: CatalogEntry, bucket: Bucket | undefined): AsyncIterable<Uint8Array> {
   if (!entry.stored) return readPieces(join(entry.directory, FILE_NAME))
   if (bucket) return fromBucket(bucket, entry.stored.key, entry.size)
@@ -20,7 +20,10 @@ export function bytesOf(entry: CatalogEntry, bucket: Bucket | undefined): AsyncI
   )
 }
 
-/** Throws BucketError unless all of the recording's bytes can be had now, as far as that is known before reading. */
+/**
+ * Throws BucketError unless all of the recording's bytes are available now, as far as that is known before
+ * reading.
+ */
 export async function requireBytes(entry: CatalogEntry, bucket: Bucket | undefined): Promise<void> {
   if (!entry.stored || !bucket) return
   const { key } = entry.stored
@@ -33,7 +36,7 @@ export async function requireBytes(entry: CatalogEntry, bucket: Bucket | undefin
     )
 }
 
-/** One piece at a time, when it is wanted: who reads slowly holds no connection open. */
+/** Fetches one piece at a time, on demand: a slow reader holds no connection open. */
 async function* fromBucket(bucket: Bucket, key: string, size: number): AsyncGenerator<Uint8Array> {
   for (let offset = 0; offset < size; offset += RANGE_LENGTH) {
     yield await patiently(bucket, { key, offset, length: Math.min(RANGE_LENGTH, size - offset) })

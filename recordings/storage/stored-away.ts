@@ -1,6 +1,6 @@
 /**
- * What stands in a session's folder in place of a recording that lies in the object store only: `stored.json`, with
- * what the catalog would read from the file, and where the file is.
+ * The note `stored.json` in a session's folder, in place of a recording that is only in the object store: the
+ * file's place, and the catalog's fields of the file.
  */
 import { open, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ export const STORED_NAME = 'stored.json'
 
 type Note = Pick<CatalogEntry, 'state' | 'size' | 'frames' | 'digest' | 'metadata'> & { stored: StoredAway }
 
-/** Files of recordings that are closed are stored, and no others. */
+/** Only files of closed recordings are stored. */
 const Note = Type.Object({
   state: Type.Union((['sealed', 'recovered', 'failed'] as const).map((state) => Type.Literal(state))),
   size: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
@@ -24,7 +24,7 @@ const Note = Type.Object({
   stored: Type.Object({ key: Type.String(), sha256: Type.String() }),
 })
 
-/** The note of a folder; undefined: there is none, or none that can be read. */
+/** Returns the note of a folder, or undefined if there is none that can be read. */
 export async function readStoredAway(directory: string): Promise<Note | undefined> {
   try {
     const note: unknown = JSON.parse(await readFile(join(directory, STORED_NAME), 'utf8'))
@@ -35,7 +35,7 @@ export async function readStoredAway(directory: string): Promise<Note | undefine
   }
 }
 
-/** Leaves the note and removes the file: a crash in between leaves both, and the file counts. */
+/** Writes the note and removes the file: a crash in between leaves both, and the file counts. */
 export async function storeAway({ directory, ...entry }: CatalogEntry, stored: StoredAway): Promise<void> {
   const draft = join(directory, `${STORED_NAME}.new`)
   const handle = await open(draft, 'w', 0o600)

@@ -1,4 +1,6 @@
-/** What each of many may do at once and then every second: of those that came first it is forgotten. */
+/**
+ * Allowances per name: an amount at once, and more every second. The least recently used names are dropped.
+ */
 
 export interface Rate {
   burst: number
@@ -10,7 +12,7 @@ interface Allowance {
   at: number
 }
 
-/** That many are known at a time. */
+/** Number of names kept at a time. */
 const MAX_KNOWN = 2000
 
 export class Allowances {
@@ -21,7 +23,10 @@ export class Allowances {
     this.#rate = rate
   }
 
-  /** Takes one of what is left for `name`; false: nothing is. `now` are milliseconds of a monotonic clock. */
+  /**
+   * Uses one of the allowance for `name`. Returns false if none is left. `now` is milliseconds of a monotonic
+   * clock.
+   */
   take(name: string, now: number): boolean {
     const { burst, perSecond } = this.#rate
     let known = this.#known.get(name)

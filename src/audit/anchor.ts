@@ -1,8 +1,9 @@
 /**
- * How far the audit log reached at its last checkpoint, noted outside of it and sealed by the vault: rows that
- * are cut off at its end are missed. The note only moves forward, and only while the log still has the row that it
- * names: a broker that starts on a log that was cut leaves the note as the evidence. It is no proof against who puts an older copy of the whole database back:
- * for that, checkpoints go out to the sinks too, and `audit verify --head` takes one from there.
+ * The note of the audit log's last checkpoint, kept outside of the log and sealed by the vault, so that rows
+ * cut off at the log's end are missed. The note only moves forward, and only while the log still has the
+ * noted row: a broker that starts on a cut log leaves the note as the evidence. It does not protect against
+ * an older copy of the whole database: for that, checkpoints go to the sinks too, and `audit verify --head`
+ * reads one from there.
  */
 import { Buffer } from 'node:buffer'
 import { Secret } from '../model/secret.ts'
@@ -11,20 +12,20 @@ import type { Vault } from '../vault/vault.ts'
 import type { Head } from './chain.ts'
 
 const SETTING = 'audit.anchor'
-/** Rows at the log's beginning among which its first checkpoints stand. */
+/** Rows at the log's beginning that contain its first checkpoints. */
 const BEGINNING = 1000
-/** Attempts when another process (a command line beside the broker) notes at the same moment. */
+/** Attempts if another process (a command line beside the broker) writes the note at the same moment. */
 const MAX_ATTEMPTS = 5
 
 const PLACE = { table: 'settings', id: SETTING, field: 'value' }
 
 export interface Anchor {
   /**
-   * Notes the row unless a later one is noted already. Throws, and leaves the note, when the log is not the one that
-   * was noted.
+   * Notes the row unless a later one is noted already. Throws, and leaves the note, if the log is not the
+   * noted one.
    */
   note(head: Head): Promise<void>
-  /** undefined: there is none, or it is not one that this vault sealed. */
+  /** Returns the note, or undefined if there is none that this vault sealed. */
   read(): Promise<Head | undefined>
 }
 
@@ -40,7 +41,7 @@ export function auditAnchor({ settings, vault, audit }: AnchorOptions): Anchor {
       const { sequence, hash } = JSON.parse(vault.open(PLACE, sealed).revealText())
       return { sequence, hash: Buffer.from(hash, 'hex') }
     } catch {
-      // Somebody wrote another value there: as good as none.
+      // Another value was written there: as good as none.
       return undefined
     }
   }
@@ -74,7 +75,10 @@ async function requireRow(audit: AnchorOptions['audit'], { sequence, hash }: Hea
   )
 }
 
-/** No note is in order only while the log is new; a crash may have come between its first checkpoint and the note. */
+/**
+ * Throws unless the log is new, since an older one has a note. A crash may have come between the first
+ * checkpoint and its note.
+ */
 async function requireNew(audit: AnchorOptions['audit'], { sequence }: Head, isSet: boolean): Promise<void> {
   const rows = isSet ? [] : await audit.range(0, BEGINNING)
   const before = rows.filter((row) => row.code === 'audit.checkpoint' && row.sequence < sequence)

@@ -1,7 +1,7 @@
 /**
- * Checkpoints of the audit log: an event `audit.checkpoint` whose `signature` says that the chain up to here is
- * the broker's. Whoever writes the log anew, with all hashes repaired, cannot make it. The statement that is
- * signed (docs/events.md, "Proof"):
+ * Checkpoints of the audit log: an event `audit.checkpoint` whose `signature` proves that the chain up to
+ * here is the broker's. It cannot be forged for a log that was rewritten with all hashes repaired. The signed
+ * statement (docs/events.md, "Proof"):
  *
  *        16  ASCII `sallyport-audit` and 0x01
  *         8  sequence of the checkpoint's row
@@ -18,19 +18,19 @@ import type { AuditEvent } from './events/catalogue.ts'
 
 const PREFIX = Buffer.from('sallyport-audit\x01', 'latin1')
 
-/** The `object_type` of the event that says that another key signs from there on; `signer` is its id. */
+/** The `object_type` of the event after which another key signs; `signer` is its id. */
 export const SIGNING_KEY = 'signing_key'
 
-/** Rows that may follow each other without a checkpoint among them, and how long the last ones stay without. */
+/** Limit of rows without a checkpoint among them, and of the time until the last ones are signed. */
 export const CHECKPOINT_ROWS = 200
 export const CHECKPOINT_MS = 30_000
 
-/** Where a checkpoint stands. */
+/** The place of a checkpoint. */
 export interface CheckpointPlace {
   sequence: number
   /** Milliseconds since the epoch. */
   time: number
-  /** Hash of the row before; 32 zero bytes where there is none. */
+  /** Hash of the previous row, or 32 zero bytes for the first. */
   before: Uint8Array
 }
 
@@ -41,7 +41,7 @@ function statementOf({ sequence, time, before }: CheckpointPlace): Buffer {
   return Buffer.concat([PREFIX, numbers, before])
 }
 
-/** The event of a checkpoint at this place, signed with the Ed25519 key. */
+/** Returns the event of a checkpoint at this place, signed with the Ed25519 key. */
 export function checkpointEvent(place: CheckpointPlace, key: KeyObject): AuditEvent {
   return {
     time: place.time,
@@ -55,7 +55,7 @@ export function checkpointEvent(place: CheckpointPlace, key: KeyObject): AuditEv
   }
 }
 
-/** What a checkpoint's fields prove at this place: `trusted` are raw Ed25519 keys. */
+/** Verifies a checkpoint's fields at this place; `trusted` are raw Ed25519 keys. */
 export function judgeCheckpoint(
   place: CheckpointPlace,
   fields: AuditEvent['fields'],

@@ -1,6 +1,6 @@
 /**
- * The audit log as lines for another machine: the event's JSON exactly as it was hashed, with the row's hash as one
- * more member at its end. Taking that member off gives the bytes that were hashed.
+ * Exports the audit log as lines for another machine: the event's JSON exactly as it was hashed, with the
+ * row's hash added as its last member. Without that member the line has the hashed bytes.
  */
 import { Buffer } from 'node:buffer'
 import type { AuditRepository, AuditRow } from '../store/store.ts'
@@ -11,7 +11,7 @@ export function exportLine({ json, hash }: Pick<AuditRow, 'json' | 'hash'>): str
   return `${json.slice(0, -1)},"hash":"${Buffer.from(hash).toString('hex')}"}\n`
 }
 
-/** The whole log up to its last row now, in pieces of some lines. */
+/** Yields the whole log up to its current last row, in pieces of some lines. */
 export async function* exportAudit(
   repository: Pick<AuditRepository, 'range' | 'last'>,
 ): AsyncGenerator<string> {

@@ -1,11 +1,11 @@
 /**
- * Handing the beginning of the audit log over: rows up to a checkpoint are removed, and an event `audit.handover`
- * says so for ever. Its `signature` is over this statement (docs/events.md, "Retention"), so that nobody else can let
- * the log begin later than it does:
+ * A handover of the audit log's beginning: rows up to a checkpoint are removed, and an event
+ * `audit.handover` records it for ever. Its `signature` is over this statement (docs/events.md, "Retention"),
+ * so that only the broker can move the log's beginning:
  *
  *        19  ASCII `sallyport-handover` and 0x01
- *         8  the last row that is removed
- *         8  how many rows are
+ *         8  the last removed row
+ *         8  the number of removed rows
  *        32  the hash of that last row
  *
  * All numbers are big-endian.
@@ -22,9 +22,9 @@ const PREFIX = Buffer.from('sallyport-handover\x01', 'latin1')
 const HASH = /^[0-9a-f]{64}$/
 
 export interface Handover {
-  /** The last row that is removed. */
+  /** The last removed row. */
   last: Head
-  /** Rows that are. */
+  /** Number of removed rows. */
   count: number
 }
 
@@ -35,7 +35,7 @@ function statementOf({ last, count }: Handover): Buffer {
   return Buffer.concat([PREFIX, numbers, last.hash])
 }
 
-/** The fields of its event, signed with the Ed25519 key. */
+/** Returns the fields of the handover's event, signed with the Ed25519 key. */
 export function handoverFields(handover: Handover, key: KeyObject) {
   const { last, count } = handover
   return {
@@ -47,7 +47,10 @@ export function handoverFields(handover: Handover, key: KeyObject) {
   }
 }
 
-/** undefined: the fields are no handover that one of these raw Ed25519 keys has signed; without keys any counts. */
+/**
+ * Parses a handover. Returns undefined unless one of these raw Ed25519 keys has signed it; without keys any
+ * signature is accepted.
+ */
 export function handoverOf(fields: EventFields, trusted?: readonly Uint8Array[]): Handover | undefined {
   const { object, digest, count, signature, signer } = fields
   const sequence = Number(object)
@@ -61,7 +64,7 @@ export function handoverOf(fields: EventFields, trusted?: readonly Uint8Array[])
   return key && verify(null, statementOf(handover), publicKeyOf(key), signed) ? handover : undefined
 }
 
-/** Of the handovers in the log the one that reaches farthest; without keys any counts. */
+/** Returns the handover in the log that reaches farthest; without keys any signature is accepted. */
 export async function farthestHandover(
   repository: Pick<AuditRepository, 'handovers'>,
   trusted?: readonly Uint8Array[],
@@ -75,8 +78,8 @@ export async function farthestHandover(
 }
 
 /**
- * The handover behind which a log begins whose first row is `first`; undefined: it has to begin with its first. Rows
- * up to there that still stand are about to be removed.
+ * Returns the handover after which a log with the first row `first` begins, or undefined if it must begin
+ * with its own first row. Remaining rows up to there are about to be removed.
  */
 export async function beginningOf(
   repository: Pick<AuditRepository, 'handovers'>,

@@ -1,6 +1,7 @@
 /**
- * The audit log: events become rows of a hash chain in the database; once they stand there others
- * are told: the feeds of the sinks (feeds/), the metrics. Fail closed: an event that could not be stored is an error for whoever wanted to act.
+ * The audit log: stores events as rows of a hash chain in the database, then reports them to the sinks' feeds
+ * (feeds/) and the metrics. Fail closed: an event that could not be stored is an error for the caller, which
+ * must not act.
  */
 import type { KeyObject } from 'node:crypto'
 import type { AuditRepository, AuditRow } from '../store/store.ts'
@@ -13,13 +14,16 @@ import type { EventFields } from './events/fields.ts'
 import type { Refusals } from './refusals.ts'
 import { type After, systemAfter } from './sink.ts'
 
-/** Events that may wait for the database; more are refused, so that a database that hangs is no memory leak. */
+/**
+ * Limit of events that wait for the database; more are rejected, so that a database that hangs is no memory
+ * leak.
+ */
 const MAX_WAITING = 10_000
-/** Refusals may take this much of it, and are counted beyond: the rest is for what people do in their sessions. */
+/** Limit of refusals among them; further ones are counted: the rest is for the events of sessions. */
 const MAX_WAITING_REFUSALS = 1000
 /** Events of one commit. */
 export const MAX_GROUP = 500
-/** Attempts when another process (a command line beside the broker) appended at the same moment. */
+/** Attempts if another process (a command line beside the broker) appends at the same moment. */
 const MAX_ATTEMPTS = 5
 
 interface Waiting {
@@ -32,28 +36,28 @@ export interface AuditLogOptions {
   repository: AuditRepository
   /** Milliseconds since the epoch. */
   now: () => number
-  /** Hears of events that stand in the log, in their order; must not throw. */
+  /** Called with events that are in the log, in their order; must not throw. */
   onStored?: (events: readonly StoredEvent[]) => void
-  /** Who acts where nothing else says so: of the command line, the user of the system. */
+  /** Default actor: for the command line, the user of the system. */
   actor?: Pick<EventFields, 'user' | 'uid' | 'sudo_user'>
-  /** Folds refusals that repeat; absent: each is stored. */
+  /** Folds repeated refusals. Absent to store each of them. */
   refusals?: Refusals
-  /** Absent: the log is chained, but not signed. */
+  /** Absent if the log is chained, but not signed. */
   checkpoints?: Checkpoints
 }
 
 export interface Checkpoints {
-  /** Ed25519. */
+  /** Ed25519 key. */
   key: KeyObject
   anchor: Pick<Anchor, 'note'>
-  /** No checkpoint could be written, or noted, for now: the events themselves are stored. */
+  /** Called if no checkpoint can be written, or noted, for now: the events themselves are stored. */
   onError: (error: Error) => void
   after?: After
 }
 
 interface Appended {
   rows: AuditRow[]
-  /** The checkpoint behind the rows, and its event. */
+  /** The checkpoint after the rows, and its event. */
   checkpoint?: { row: AuditRow; event: StoredEvent }
 }
 
@@ -64,16 +68,19 @@ export class AuditLog implements Audit {
   #waiting: Waiting[] = []
   #writer: Promise<void> | undefined
   #head: Head | undefined
-  /** False: the head has to be read from the database first. */
+  /** False if the head has to be read from the database first. */
   #headKnown = false
   readonly #checkpoints: Checkpoints | undefined
   readonly #actor: AuditLogOptions['actor']
   readonly #refusals: Refusals | undefined
-  /** Refusals among those that wait. */
+  /** Number of refusals that wait for the database. */
   #waitingRefusals = 0
-  /** Last row of which this process knows that a checkpoint signs it; undefined: it has written none yet. */
+  /**
+   * The last row that a checkpoint has signed, as far as this process knows. Undefined if it has written none
+   * yet.
+   */
   #signed: number | undefined
-  /** Cancels the checkpoint that is due in a while. */
+  /** Cancels the scheduled checkpoint. */
   #due: (() => void) | undefined
   #sealing = false
 
@@ -95,9 +102,9 @@ export class AuditLog implements Audit {
   }
 
   /**
-   * Resolves when the event is stored, with all that arrived while the commit before was under way in one
-   * transaction; a refusal that repeats, when it is counted. Rejects when it could not be stored, when too many events wait, and for a code or a field that
-   * the catalogue does not know.
+   * Resolves when the event is stored, in one transaction with all events that arrived during the previous
+   * commit; for a repeated refusal, when it is counted. Rejects if it could not be stored, if too many events
+   * wait, and for a code or a field that the catalogue does not have.
    */
   async record(code: EventCode, fields: EventFields): Promise<void> {
     if (!Object.hasOwn(EVENTS, code)) throw new TypeError(`no event is called ${String(code).slice(0, 40)}`)
@@ -126,7 +133,7 @@ export class AuditLog implements Audit {
     return isRefusal ? stored.finally(() => this.#waitingRefusals--) : stored
   }
 
-  /** What cannot be stored for now stays counted. */
+  /** Stores a folded event. One that cannot be stored for now stays counted. */
   #tellCounted(event: AuditEvent): void {
     if (this.#waitingRefusals >= MAX_WAITING_REFUSALS) {
       this.#refusals?.count(event)
@@ -137,14 +144,14 @@ export class AuditLog implements Audit {
     )
   }
 
-  /** Resolves when all that was recorded before is stored or refused. */
+  /** Resolves when all events recorded so far are stored or rejected. */
   async flush(): Promise<void> {
     while (this.#writer) await this.#writer
   }
 
   /**
-   * Resolves when a checkpoint signs all that this process has stored, and is noted; at once when there is nothing
-   * to sign (unless `always`), or no key. What goes wrong goes to `onError`: it is tried again with the next event.
+   * Resolves when a checkpoint signs all that this process has stored, and is noted; at once if there is
+   * nothing to sign (unless `always`), or no key. Errors go to `onError`: the next event tries again.
    */
   async checkpoint({ always = false } = {}): Promise<void> {
     await this.flush()
@@ -156,14 +163,14 @@ export class AuditLog implements Audit {
     await this.flush()
   }
 
-  /** Stores what waits and what is counted, and signs it. */
+  /** Stores the waiting and the counted events, and signs them. */
   async close(): Promise<void> {
     for (const event of this.#refusals?.takeAll() ?? []) this.#tellCounted(event)
     await this.checkpoint()
   }
 
   async #write(): Promise<void> {
-    // events of one turn of the event loop share a commit
+    // Events of one turn of the event loop share a commit.
     await undefined
     while (this.#waiting.length > 0 || this.#sealing) {
       const group = this.#waiting.splice(0, MAX_GROUP)
@@ -203,7 +210,7 @@ export class AuditLog implements Audit {
     })
   }
 
-  /** The rows of `events` behind the head, with a checkpoint after them when one is due. */
+  /** Returns the rows of `events` after the head, with a checkpoint after them if one is due. */
   #chain(events: AuditEvent[], sealing: boolean): Appended {
     const rows = chainRows(this.#head, events)
     const end = rows.at(-1) ?? this.#head
@@ -232,9 +239,9 @@ export class AuditLog implements Audit {
         const head = await this.#repository.last()
         this.#head = head
         this.#headKnown = true
-        // the commit was done, only its answer was lost
+        // The commit succeeded; only its result was lost.
         if (head && Buffer.from(head.hash).equals(rows.at(-1)!.hash)) return appended
-        // another process was faster: its rows are the chain now, ours go behind them
+        // Another process was faster: its rows are in the chain now, and ours follow them.
         if (head?.sequence === before || attempt >= MAX_ATTEMPTS) throw error
       }
     }

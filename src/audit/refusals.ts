@@ -1,9 +1,9 @@
 /**
- * Refusals that repeat become one event with a count, so that nobody fills the audit log, and the queue before it,
- * with sign-ins that fail. The first of a kind is told at once; what is like it (the same but for the client's port)
- * is counted, and told when its window is over: 10 s, growing to 60 while it goes on. Who varies what he is refused for is
- * counted together per session, or per network, once he has used up what may be told one by one: that takes nothing from
- * sessions, and little from networks elsewhere.
+ * Folds repeated refusals into one event with a count, so that failed sign-ins can fill neither the audit log
+ * nor its queue. The first of a kind is logged at once; further ones (the same but for the client's port) are
+ * counted, and logged when their window expires: 10 s, growing to 60 while they continue. Varied refusals are
+ * counted together per session, or per network, once their allowance of single events is used up: this costs
+ * sessions nothing, and other networks little.
  */
 import { neighbourhoodOf, networkOf } from '../model/networks.ts'
 import { Allowances } from './allowances.ts'
@@ -22,17 +22,23 @@ const REFUSALS: ReadonlySet<EventCode> = new Set([
 const FIRST_WINDOW_MS = 10_000
 const MAX_WINDOW_MS = 60_000
 const SWEEP_MS = 1000
-/** Of a kind that are told one by one. */
+/** Number of refusals of a kind that are logged one by one. */
 const ONE_BY_ONE = 10
 /**
- * Kinds that are told apart: of one session, or of one neighbourhood of networks, and of all sessions, or all networks.
- * Where there is no room for a kind it is told one by one as long as the rates below allow.
+ * Kinds that are counted separately: of one session or one neighbourhood of networks, and of all sessions or
+ * all networks. Without room for a kind its refusals are logged one by one, within the rates below.
  */
 const KINDS = { each: 50, all: 300 }
-/** Sessions, or networks, that are counted together; beyond, their neighbourhood is, then what is alike in the code. */
+/**
+ * Sessions, or networks, that are counted together. Beyond this limit their neighbourhoods are, then all of
+ * the same code.
+ */
 const GROUPS = { each: 5, all: 100 }
 const WITHOUT_BOUNDS = { each: Number.POSITIVE_INFINITY, all: Number.POSITIVE_INFINITY }
-/** What may be told one by one: of each code in a session, of a network, of its neighbourhood, of all networks. */
+/**
+ * Rates of refusals logged one by one: of each code in a session, of a network, of its neighbourhood, of all
+ * networks.
+ */
 const OF_SESSION = { burst: 100, perSecond: 2 }
 const OF_NETWORK = { burst: 60, perSecond: 1 / 10 }
 const OF_NEIGHBOURHOOD = { burst: 120, perSecond: 1 / 6 }
@@ -40,29 +46,29 @@ const OF_ALL_NETWORKS = { burst: 600, perSecond: 1 }
 
 interface Counted {
   code: EventCode
-  /** Whose room it takes. */
+  /** The session or neighbourhood whose room it uses. */
   owner: string
-  /** Of a group, what all have in common that were counted. */
+  /** The common fields of a group's refusals. */
   fields: EventFields
-  /** Several kinds: why they are counted together, told when they are not the same. */
+  /** Reason for a group of several kinds, logged if they differ. */
   group?: string
-  /** Whether fields are left out, since they differ. */
+  /** Set if fields are left out because they differ. */
   differ: boolean
   count: number
-  /** How many more of it are told one by one. */
+  /** Number of further refusals that are logged one by one. */
   left: number
   /** Milliseconds since the epoch. */
   first: number
   last: number
   window: number
-  /** When it is told, on the monotonic clock. */
+  /** End of the window, on the monotonic clock. */
   until: number
 }
 
 const TOO_MANY = 'several, too many to be told one by one'
 const FROM_SEVERAL = 'several, from several networks or sessions'
 
-/** What is counted, in bounds: `each` of one owner, `all` together. */
+/** Counted refusals within limits: `each` of one owner, `all` together. */
 class Table {
   readonly counted = new Map<string, Counted>()
   readonly #bounds: { each: number; all: number }
@@ -95,11 +101,11 @@ class Table {
   }
 }
 
-/** Sessions have their own tables, which nobody outside of them can fill. */
+/** Sessions have tables of their own, which only refusals within them can fill. */
 class Side {
   readonly kinds = new Table(KINDS)
   readonly groups = new Table(GROUPS)
-  /** One for each code at most. */
+  /** At most one entry for each code. */
   readonly rest = new Table(WITHOUT_BOUNDS)
 }
 
@@ -122,7 +128,7 @@ export class Refusals {
   readonly #ofNeighbourhood = new Allowances(OF_NEIGHBOURHOOD)
   readonly #ofAllNetworks = new Allowances(OF_ALL_NETWORKS)
   #sweeping = false
-  /** Is handed what was counted, when it is due. */
+  /** Receives a counted event when it is due. */
   tell: (event: AuditEvent) => void = () => undefined
 
   constructor({ now, monotonic, after = systemAfter }: RefusalsOptions) {
@@ -131,12 +137,12 @@ export class Refusals {
     this.#after = after
   }
 
-  /** Whether events of this kind are refusals at all. */
+  /** Returns whether events of this kind are refusals. */
   isRefusal(code: EventCode): boolean {
     return REFUSALS.has(code)
   }
 
-  /** True: it is counted, and told later. False: it is to be told now. */
+  /** Returns true if the refusal is counted and logged later, false if it is to be logged now. */
   takes(event: AuditEvent): boolean {
     const { code, fields } = event
     if (!REFUSALS.has(code)) return false
@@ -180,12 +186,12 @@ export class Refusals {
     if (known) return known
     const fresh = this.#fresh(code, owner)
     if (groups.hasRoom(owner)) return groups.add(own, { ...fresh, group: TOO_MANY })
-    // The neighbourhood has room of its own, one for each code.
+    // The neighbourhood has room of its own, one entry for each code.
     if (groups.hasRoom(near)) return groups.add(near, { ...fresh, owner: near, group: TOO_MANY })
     return rest.counted.get(code) ?? rest.add(code, { ...fresh, group: FROM_SEVERAL })
   }
 
-  /** All that is counted, to be told now. */
+  /** Returns all counted events, to be logged now. */
   takeAll(): AuditEvent[] {
     return this.#tables().flatMap((table) => {
       const all = [...table.counted.values()].filter(({ count }) => count > 0)
@@ -266,7 +272,7 @@ export class Refusals {
   }
 }
 
-/** One that was folded already, and could not be stored, counts for as many. */
+/** Adds an event. A folded one that could not be stored counts with its number. */
 function add(counted: Counted, { time, fields }: AuditEvent): void {
   const isFirst = counted.count === 0
   if (isFirst) counted.first = time
@@ -280,7 +286,7 @@ function add(counted: Counted, { time, fields }: AuditEvent): void {
   } else keepCommon(counted, said)
 }
 
-/** Leaves out what differs, but for the address where all are from one network or its neighbours. */
+/** Leaves out fields that differ, but keeps the address if all are from one network or its neighbours. */
 function keepCommon(counted: Counted, said: EventFields): void {
   const { fields } = counted
   const names = Object.keys(fields) as (keyof EventFields)[]
@@ -292,12 +298,12 @@ function keepCommon(counted: Counted, said: EventFields): void {
   }
 }
 
-/** A session, or else the neighbourhood of the network that the client is in. */
+/** Returns the session, or else the neighbourhood of the client's network. */
 function ownerOf({ session, client_ip: address }: EventFields): string {
   return session === undefined ? neighbourhoodOf(String(address ?? '')) : `session ${session}`
 }
 
-/** A session, or else the network that the client is in. */
+/** Returns the session, or else the client's network. */
 function groupOf({ session, client_ip: address }: EventFields): string {
   return session === undefined ? networkOf(String(address ?? '')) : `session ${session}`
 }

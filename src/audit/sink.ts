@@ -1,6 +1,6 @@
 /**
- * What a receiver of events looks like to its feed (feeds/feed.ts): it is connected to, is given events in the order
- * of the audit log, and says which of them the receiver has. What it keeps of them is the feed's business.
+ * A receiver of events, as its feed (feeds/feed.ts) uses it: the feed connects, sends events in the order of
+ * the audit log, and is notified which of them the receiver has. The feed keeps the unreceived ones.
  */
 
 import type { StoredEvent } from './chain.ts'
@@ -10,29 +10,35 @@ export interface Sink {
   readonly type: 'log' | 'syslog' | 'snmp'
   /** For people: `tcp://siem:514`. */
   readonly address: string
-  /** Names the receiver's position from one start to the next: where it is, and in what form it gets events. */
+  /** Identity of the receiver's position across restarts: its address, and the format of its events. */
   readonly identity: string
-  /** Whether events of this kind go there. */
+  /** Returns whether the receiver gets events of this kind. */
   wants(code: EventCode): boolean
-  /** Rejects when the receiver cannot be reached, and frees what it held for that. */
+  /** Rejects if the receiver cannot be reached, and releases its resources. */
   connect(listener: ConnectionListener): Promise<Connection>
 }
 
 export interface ConnectionListener {
-  /** The receiver has all events up to this row, as far as its protocol can tell. */
+  /** Called when the receiver has all events up to this row, as far as its protocol can show. */
   settled(sequence: number): void
-  /** The connection is over; what is not settled counts as not received. */
+  /** Called when the connection is closed; events that are not settled count as not received. */
   broken(reason: string): void
 }
 
 export interface Connection {
-  /** Resolves when there is room for more. Rejects when it cannot go on; the connection is over then. */
+  /** Resolves when there is room for more. Rejects when the connection is closed. */
   send(events: readonly StoredEvent[]): Promise<void>
-  /** Ends in order within a moment: what the receiver proves to have is told before it resolves. Never rejects. */
+  /**
+   * Closes in order within a moment: events that the receiver proves to have are reported before it resolves.
+   * Never rejects.
+   */
   close(): Promise<void>
 }
 
-/** Runs `action` after `ms` milliseconds, without keeping the process alive for it; answers how to cancel. */
+/**
+ * Runs `action` after `ms` milliseconds, without keeping the process running for it. Returns a function that
+ * cancels it.
+ */
 export type After = (ms: number, action: () => void) => () => void
 
 export const systemAfter: After = (ms, action) => {
@@ -41,7 +47,7 @@ export const systemAfter: After = (ms, action) => {
   return () => clearTimeout(timer)
 }
 
-/** How long a receiver has to be well before it counts as back. */
+/** Time without failures after which a receiver counts as back. */
 const SETTLE_MS = 5000
 
 export interface PresenceOptions {
@@ -51,8 +57,8 @@ export interface PresenceOptions {
 }
 
 /**
- * Whether a receiver is there: says once that it went away, and that it is back only after it was for a while, so that
- * one that comes and goes makes no flood of events.
+ * Presence of a receiver: reports its loss once, and its return only after a while, so that an unstable
+ * receiver makes no flood of events.
  */
 export class Presence {
   readonly #options: PresenceOptions
@@ -63,7 +69,7 @@ export class Presence {
     this.#options = options
   }
 
-  /** A sign that the receiver is not there. */
+  /** Notes a sign that the receiver is down. */
   failed(reason: string): void {
     this.#cancel?.()
     this.#cancel = undefined
@@ -72,7 +78,7 @@ export class Presence {
     this.#options.onDown(reason)
   }
 
-  /** A sign that it may be there: believed when no failure follows. */
+  /** Notes a sign that it is up: accepted if no failure follows. */
   succeeded(): void {
     if (!this.#down || this.#cancel) return
     this.#cancel = this.#options.after(SETTLE_MS, () => {
@@ -82,7 +88,7 @@ export class Presence {
     })
   }
 
-  /** Nothing is told from now on. */
+  /** Reports nothing from now on. */
   close(): void {
     this.#cancel?.()
   }

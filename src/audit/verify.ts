@@ -1,6 +1,6 @@
 /**
  * Verifies the audit log: every row through the hashes, the hashes through the signed checkpoints, its end
- * through what was noted elsewhere. It names the first fault exactly and stops there.
+ * through the notes outside of it. Names the first fault exactly and stops there.
  */
 import { Buffer } from 'node:buffer'
 import { signerId } from '../../recordings/container/format/header.ts'
@@ -12,10 +12,10 @@ import { beginningOf, type Handover, handoverOf } from './handover.ts'
 import { MAX_GROUP } from './log.ts'
 
 const ROWS_AT_A_TIME = 1000
-/** Rows that may stand behind the last checkpoint: those of a crash, of the broker and of a command beside it. */
+/** Limit of rows after the last checkpoint: those of a crash, of the broker and of a command beside it. */
 export const MAX_UNSIGNED = 4 * (CHECKPOINT_ROWS + MAX_GROUP)
 
-/** What can be wrong with the audit log. The codes are stable: scripts match on them. */
+/** Faults of the audit log. The codes are stable: scripts match on them. */
 export const AUDIT_FAULTS = {
   changed_event: 'an event was changed, or the one before it was replaced',
   bad_event: 'a row is not what the broker writes, or its columns differ from what was hashed',
@@ -31,31 +31,34 @@ export const AUDIT_FAULTS = {
 export type AuditFault = keyof typeof AUDIT_FAULTS
 
 export interface AuditVerdict {
-  /** Rows that are in order, counted from the first. */
+  /** Number of valid rows, counted from the first. */
   rows: number
-  /** The last row that retention has removed, as a signed handover says; absent: the log is there from its first. */
+  /**
+   * The last row that retention has removed, according to a signed handover. Absent if the log begins with
+   * its first row.
+   */
   removed?: number
-  /** Hash of the last row that is in order, as hex; undefined: no row is. */
+  /** Hash of the last valid row, as hex. Undefined if there is none. */
   head?: string
-  /** Checkpoints that were tried. */
+  /** Number of verified checkpoints. */
   checkpoints: number
-  /** Rows in order behind the last checkpoint. */
+  /** Number of valid rows after the last checkpoint. */
   unsigned: number
-  /** The first fault; absent: the whole log is in order. */
+  /** The first fault. Absent if the whole log is in order. */
   fault?: { code: AuditFault; sequence: number; message: string }
 }
 
 export interface AuditVerifyOptions {
   /**
-   * Raw Ed25519 keys: the one that signs now, then those that it came in the place of, which sign nothing at the end of
-   * a log. Absent: checkpoints are not tried.
+   * Raw Ed25519 keys: the current one, then its predecessors, which may not sign the end of a log. Absent to
+   * skip the checkpoints' signatures.
    */
   trusted?: readonly Uint8Array[]
-  /** Rows that the log is known to have, in any order. */
+  /** Rows that the log must contain, in any order. */
   known?: readonly Head[]
-  /** The last row that is looked at; absent: all, and the end of the log. */
+  /** The last row to check. Absent for all, and the end of the log. */
   upTo?: number
-  /** Sees every event that is in order. */
+  /** Receives every valid event. */
   onEvent?: (event: StoredEvent) => void
 }
 
@@ -75,7 +78,7 @@ class AuditVerifier {
   #checkpoints = 0
   #first = FIRST
   #signed = FIRST - 1
-  /** Id of the key that has to sign from here on, once the log says which. */
+  /** Id of the key that has to sign from here on, once the log names it. */
   #signer: string | undefined
   /** Id of the key that has signed the last checkpoint. */
   #last: string | undefined
@@ -84,7 +87,7 @@ class AuditVerifier {
     this.#options = options
   }
 
-  /** The log begins behind that row. */
+  /** Sets the log's beginning after that row. */
   begin({ last }: Handover): void {
     for (const { sequence, hash } of this.#options.known ?? []) {
       if (sequence !== last.sequence || Buffer.from(hash).equals(last.hash)) continue
@@ -94,7 +97,7 @@ class AuditVerifier {
     this.#previous = last.hash
     this.#first = last.sequence + 1
     this.#next = this.#first
-    // a handover ends with a checkpoint
+    // A handover ends with a checkpoint.
     this.#signed = last.sequence
   }
 
@@ -142,7 +145,7 @@ class AuditVerifier {
     if (event.code === 'secret.change' && event.fields.object_type === SIGNING_KEY) {
       this.#signer = String(event.fields.signer)
     }
-    // The key that has handed over signs from there on: where another has taken its place is told in rows to come.
+    // The key of the handover signs from there on: later rows name its successors.
     if (event.code === 'audit.handover' && trusted && handoverOf(event.fields, trusted)) {
       this.#signer = String(event.fields.signer)
     }
@@ -204,7 +207,7 @@ function eventOf(row: AuditRow): StoredEvent {
   if (event.sequence !== row.sequence && Number.isSafeInteger(event.sequence)) {
     throw new Fault('misplaced_event', `this row holds the event of row ${event.sequence}`)
   }
-  // the columns that are searched by are not hashed themselves: they have to repeat what was
+  // The columns for searches are not hashed: they have to repeat the hashed values.
   const session = event.fields?.session ?? null
   const isRepeated = event.code === row.code && event.time === row.time && event.sequence === row.sequence
   if (!isRepeated || (row.session !== undefined && row.session !== session)) {
@@ -214,7 +217,7 @@ function eventOf(row: AuditRow): StoredEvent {
   return { ...(event as StoredEvent), fields: event.fields ?? {} }
 }
 
-/** Walks the log, from where a signed handover lets it begin, and stops at the first fault. */
+/** Verifies the log from the beginning that a signed handover allows, and stops at the first fault. */
 export async function verifyAudit(
   repository: Pick<AuditRepository, 'range' | 'handovers'>,
   options: AuditVerifyOptions = {},
@@ -222,7 +225,7 @@ export async function verifyAudit(
   const verifier = new AuditVerifier(options)
   try {
     const { trusted, upTo = Number.MAX_SAFE_INTEGER } = options
-    // from 0, so that a row before the first would show
+    // From 0, so that a row before the first is found.
     const [first] = await repository.range(0, 1)
     const handover = first && (await beginningOf(repository, first.sequence, trusted))
     if (handover) verifier.begin(handover)
@@ -243,8 +246,8 @@ export async function verifyAudit(
 }
 
 /**
- * What a log must have beside it: the fault when the anchor is gone. One without any checkpoint is no exception, or
- * whoever writes it anew would leave them out: the broker signs and notes its first events at its first start.
+ * Returns the fault if the log has no anchor. A log without checkpoints is no exception, or a rewritten log
+ * could omit them: the broker signs and notes its first events at its first start.
  */
 export function anchorFault(verdict: AuditVerdict, anchor: Head | undefined): AuditVerdict {
   if (anchor || verdict.rows === 0 || verdict.fault) return verdict

@@ -1,7 +1,7 @@
 /**
- * A backup, made beside a broker that runs or not: the database as it was at one moment, host keys, certificates, the
- * state of the recordings and, when asked for, the recordings and the master key. It is whole when its manifest is
- * there, which is written last.
+ * Makes a backup, beside a running broker or without one: the database as of one moment, host keys,
+ * certificates, the state of the recordings and, on request, the recordings and the master key. The backup is
+ * complete when its manifest exists, which is written last.
  */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, realpath, rename, rm, stat } from 'node:fs/promises'
@@ -38,21 +38,21 @@ export interface BackupOptions {
   config: Config
   recordingService: RecordingService
   audit: Pick<Audit, 'record'> & { checkpoint(options: { always: boolean }): Promise<void> }
-  /** The folder to make, or an empty one. */
+  /** Folder of the backup: a new or an empty one. */
   folder: string
   withMasterKey: boolean
   withRecordings: boolean
-  /** Who makes it. */
+  /** User that makes the backup. */
   user: string
-  /** Of the program. */
+  /** Version of the program. */
   version: string
-  /** Ends it: what was made is removed. */
+  /** Aborts the backup: its files are removed. */
   signal: AbortSignal
   /** Milliseconds since the epoch. */
   now: () => number
 }
 
-/** Makes the backup. Throws, with what was made removed again, when it cannot be whole. */
+/** Makes the backup. On failure it removes the backup's files and throws. */
 export async function makeBackup(options: BackupOptions): Promise<Manifest> {
   const { audit, now } = options
   const begin = now()
@@ -90,7 +90,7 @@ function partsOf({ withMasterKey, withRecordings }: BackupOptions): string[] {
   ]
 }
 
-/** Makes the folder, or takes an empty one. @returns whether it was made */
+/** Makes the folder, or uses an empty one. @returns whether it was made */
 async function openFolder(folder: string, { dataDir, recordings }: Config): Promise<boolean> {
   const parent = await realpath(dirname(folder)).catch(() => {
     throw new BackupError(`there is no folder ${dirname(folder)} to make the backup in`)
@@ -140,7 +140,7 @@ async function fill(options: BackupOptions): Promise<{ manifest: Manifest; writt
     containers,
     signal,
   })
-  // So the copy ends with a signed row, but for what comes in between.
+  // The copy then ends with a signed row, except for events in between.
   await audit.checkpoint({ always: true })
   const database = join(folder, DATABASE)
   await copyDatabase(config.database.file, database)
@@ -190,7 +190,7 @@ async function headOf(store: Store): Promise<Pick<Manifest, 'audit' | 'sessions'
   }
 }
 
-/** The key that opens the copied database, told by its fingerprint, and kept where that is wanted. */
+/** Finds the key that opens the copied database, by its fingerprint, and copies it if requested. */
 async function keepMasterKey(
   copy: Store,
   { folder, config, withMasterKey }: BackupOptions,
@@ -211,13 +211,13 @@ async function keepMasterKey(
   }
 }
 
-/** Host keys, certificates, and what else of the data folder the configuration names. */
+/** Seals host keys, certificates, and other files of the data folder that the configuration names. */
 async function sealDataFiles(folder: string, config: Config, recipient: string): Promise<Manifest['files']> {
   const files: Manifest['files'] = []
   for (const place of await dataFiles(config)) {
     const path = join(DATA, place) + SEALED
     await makeFolders(folder, dirname(path))
-    // The data folder is the broker's own: a link in it is its administrator's.
+    // The data folder is the broker's own, so its administrator made a link in it.
     await sealFile(await realpath(join(config.dataDir, place)), join(folder, path), recipient)
     files.push({ path, ...(await measure(join(folder, path))) })
     await syncDirectory(dirname(join(folder, path)))
@@ -243,14 +243,14 @@ async function dataFiles(config: Config): Promise<string[]> {
   const own: string[] = []
   for (const name of ['ssh', 'tls']) {
     const below = existsSync(join(dataDir, name)) ? await readdir(join(dataDir, name)) : []
-    // `.new`: a key that is just being made
+    // `.new`: a key that is being made.
     own.push(...below.filter((file) => !file.endsWith('.new')).map((file) => join(name, file)))
   }
   const secret = 'file' in masterKey ? relative(dataDir, masterKey.file) : undefined
   return [...new Set([...own, ...named])].filter((path) => path !== secret).sort()
 }
 
-/** The last step: from here on it is a backup. */
+/** Completes the backup: this is the last step. */
 async function seal(folder: string, manifest: Manifest, recordingService: RecordingService): Promise<Copied> {
   const bytes = encodeManifest(manifest)
   await writeNewFile(join(folder, SIGNATURE), signManifest(bytes, recordingService.keys.signing))

@@ -1,6 +1,6 @@
 /**
- * Files of a backup: copied with their SHA-256, on the disk when a function resolves, and read from a folder only that
- * nobody else could have changed.
+ * Files of a backup: copied with their SHA-256, on the disk when a function resolves, and read only from
+ * folders that other users could not change.
  */
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
@@ -8,35 +8,35 @@ import { type FileHandle, lstat, mkdir, open } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
 import { syncDirectory } from '../../recordings/container/session-file.ts'
 
-/** Bytes that are in memory at a time. */
+/** Bytes in memory at a time. */
 const PIECE_LENGTH = 1024 * 1024
 
-/** What is wrong with a backup, for the person who wants it back. */
+/** A fault of a backup, described for its user. */
 export class BackupError extends Error {
   override readonly name = 'BackupError'
 }
 
 export interface Copied {
   size: number
-  /** In hex. */
+  /** SHA-256 in hex. */
   sha256: string
 }
 
-/** Who owns what is made; absent: who runs this. */
+/** Owner of new files. Absent for the current user. */
 export interface Owner {
   uid: number
   gid: number
 }
 
 export interface CopyOptions {
-  /** Bytes from the beginning; absent: all. */
+  /** Bytes from the beginning. Absent for all. */
   length?: number
   owner?: Owner | undefined
 }
 
 /**
  * Copies a file into a new one, mode 0600, and waits for the disk. Follows no symbolic link.
- * @throws BackupError when it is no regular file
+ * @throws BackupError if it is not a regular file
  */
 export async function copyFile(source: string, target: string, options: CopyOptions = {}): Promise<Copied> {
   const from = await openRegular(source)
@@ -55,7 +55,7 @@ export async function copyFile(source: string, target: string, options: CopyOpti
   }
 }
 
-/** Size and SHA-256 of a file. */
+/** Returns size and SHA-256 of a file. */
 export async function measure(path: string): Promise<Copied> {
   const file = await openRegular(path)
   try {
@@ -82,7 +82,7 @@ async function pour(from: FileHandle, to?: FileHandle, length = Number.POSITIVE_
   return { size, sha256: hash.digest('hex') }
 }
 
-/** A whole small file. @throws BackupError when it is longer than `limit`, or no regular file */
+/** Reads a whole small file. @throws BackupError if it is longer than `limit`, or not a regular file */
 export async function readSmall(path: string, limit: number): Promise<Buffer> {
   const file = await openRegular(path)
   try {
@@ -120,7 +120,7 @@ async function openRegular(path: string): Promise<FileHandle> {
   throw new BackupError(`${path} is no regular file`)
 }
 
-/** Makes the folders of `path` that are missing below `root`, 0700, each entry on the disk. */
+/** Makes the missing folders of `path` below `root`, 0700, each entry on the disk. */
 export async function makeFolders(root: string, path: string, owner?: Owner): Promise<string> {
   let folder = root
   for (const name of path.split(sep)) {
@@ -148,7 +148,10 @@ async function chownFolder(path: string, { uid, gid }: Owner): Promise<void> {
   }
 }
 
-/** Folders and files of a backup, each looked at before it is read: nobody but these users could write there. */
+/**
+ * A backup's folder, whose folders and files are checked before they are read: only trusted users could write
+ * there.
+ */
 export class TrustedFolder {
   readonly path: string
   readonly #owners: ReadonlySet<number>
@@ -160,8 +163,8 @@ export class TrustedFolder {
   }
 
   /**
-   * The place of a file below, which is a regular file with nothing but folders on the way, all of them written by
-   * trusted users only.
+   * Returns the path of a file below the folder. It is a regular file, below folders only, all of them
+   * writable by trusted users only.
    * @throws BackupError
    */
   async file(relative: string): Promise<string> {
@@ -175,7 +178,7 @@ export class TrustedFolder {
     if (this.#seen.has(path)) return
     if (path !== this.path) await this.#folder(dirname(path))
     await this.#require(path, 'folder')
-    // A folder a recording: only the ones above them come again.
+    // Each recording has its own folder: only the folders above repeat.
     if (this.#seen.size < MAX_SEEN) this.#seen.add(path)
   }
 

@@ -1,6 +1,6 @@
 /**
- * The recordings of a backup, one JSON object a line: where each lies, what it says of itself, and its files. There may
- * be any number of them: nobody holds more than one line in memory.
+ * The recordings of a backup, one JSON object a line: folder, state and files of each. Only one line is in
+ * memory at a time, since there may be any number.
  */
 import { createReadStream } from 'node:fs'
 import { appendFile } from 'node:fs/promises'
@@ -21,7 +21,10 @@ const ListedRecording = Type.Object(
     /** Below the recordings' folder: year, month, day, session. */
     folder: Type.String({ pattern: '^\\d{4}/\\d{2}/\\d{2}/[A-Za-z0-9_-]{1,64}$' }),
     state: Type.Enum(['open', 'sealed', 'recovered', 'failed', 'damaged', 'empty']),
-    /** Bytes of the recording, whether its container is in the backup or not; of an open one up to a whole record. */
+    /**
+     * Bytes of the recording, whether its container is in the backup or not; for an open one up to a whole
+     * record.
+     */
     size: Count,
     /** Head of its chain. */
     digest: Type.Optional(Hash),
@@ -37,21 +40,21 @@ const ListedRecording = Type.Object(
 )
 export type ListedRecording = Static<typeof ListedRecording>
 
-/** The session of a line. */
+/** Returns the session of a line. */
 export const sessionOf = ({ folder }: ListedRecording): string => folder.slice(folder.lastIndexOf('/') + 1)
 
-/** Writes a list, a line at a time; between two of them nothing is held open, for there may be hours. */
+/** Writes a list, a line at a time. No file is open between two lines, since hours may pass. */
 export class ListWriter {
   readonly #path: string
   count = 0
-  /** Of the files that it names. */
+  /** Bytes of the listed files. */
   bytes = 0
 
   private constructor(path: string) {
     this.#path = path
   }
 
-  /** Makes the file, mode 0600. */
+  /** Creates the file, mode 0600. */
   static async create(path: string): Promise<ListWriter> {
     await writeNewFile(path, '')
     return new ListWriter(path)
@@ -69,7 +72,7 @@ export class ListWriter {
   }
 }
 
-/** The lines of a list, in their order. @throws BackupError at one that is malformed */
+/** Yields the lines of a list, in their order. @throws BackupError at a malformed line */
 export async function* readList(path: string): AsyncGenerator<ListedRecording> {
   let number = 0
   for await (const line of linesOf(path)) {

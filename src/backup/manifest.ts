@@ -1,7 +1,7 @@
 /**
- * What says of a backup that it is whole: `manifest.json`, written last, with size and SHA-256 of every file, and
- * `manifest.sig` beside it, made with the key that signs the audit log. The list of recordings is a file of its own
- * (list.ts), which is named here like the others, so that a manifest stays small.
+ * The proof that a backup is complete: `manifest.json`, written last, with size and SHA-256 of every file,
+ * and `manifest.sig` beside it, made with the key that signs the audit log. The list of recordings is a
+ * separate file (list.ts), which the manifest names like the others, so that it stays small.
  */
 import { createHash, type KeyObject, sign, verify } from 'node:crypto'
 import Type, { type Static } from 'typebox'
@@ -19,11 +19,11 @@ export const MASTER_KEY = 'master.key'
 export const DATA = 'data'
 export const SEALED = '.age'
 
-/** Of this layout; another one is another program's. */
+/** Version of this layout; another one belongs to another program. */
 const FORMAT_VERSION = 1
 export const MAX_MANIFEST = 1024 * 1024
 export const MAX_SIGNATURE = 256
-/** Files of the data folder. */
+/** Limit of files of the data folder. */
 export const MAX_FILES = 1000
 const PREFIX = Buffer.from('sallyport-backup\x01', 'latin1')
 
@@ -37,14 +37,14 @@ const Manifest = Type.Object(
     format: Type.Literal('sallyport-backup'),
     version: Type.Literal(FORMAT_VERSION),
     program: Type.String({ maxLength: 100 }),
-    /** Of the database. */
+    /** Schema version of the database. */
     schema: Count,
     created: Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z$' }),
     hostname: Type.String({ maxLength: 255 }),
     /** The last row of the audit log. */
     audit: Type.Object({ row: Count, hash: Hash }, closed),
     sessions: Type.Object({ all: Count, running: Count }, closed),
-    /** `containers`: the recordings themselves are in it, not only their keys. */
+    /** `containers`: the backup contains the recordings themselves, not only their keys. */
     recordings: Type.Object({ all: Count, containers: Type.Boolean(), bytes: Count }, closed),
     master_key: Type.Object(
       { fingerprint: Type.String({ pattern: '^[0-9a-f]{16}$' }), included: Type.Boolean() },
@@ -70,7 +70,7 @@ export const newManifest = (content: Omit<Manifest, 'format' | 'version'>): Mani
 export const encodeManifest = (manifest: Manifest): Buffer =>
   Buffer.from(`${JSON.stringify(manifest, undefined, 2)}\n`)
 
-/** @throws BackupError when it is none, one of another program, or names files that no backup has */
+/** @throws BackupError if it is malformed, from another program, or names files that no backup has */
 export function parseManifest(bytes: Buffer, path: string): Manifest {
   let value: unknown
   try {
@@ -95,7 +95,7 @@ export function parseManifest(bytes: Buffer, path: string): Manifest {
   return value
 }
 
-/** Each file once, and each where a backup has one. */
+/** Checks that each file occurs once, and has a place that backups have. */
 function requirePlaces({ files, master_key: masterKey }: Manifest, path: string): void {
   const seen = new Set<string>()
   for (const { path: name } of files) {
@@ -114,7 +114,7 @@ function requirePlaces({ files, master_key: masterKey }: Manifest, path: string)
   }
 }
 
-/** Of a file below `data/` the place in the data folder; undefined: it is none. */
+/** Returns the place in the data folder of a file below `data/`, or undefined if it is no such file. */
 export function dataPlace(name: string): string | undefined {
   if (!name.endsWith(SEALED)) return undefined
   const [first, ...segments] = name.slice(0, -SEALED.length).split('/')
@@ -126,7 +126,7 @@ export function dataPlace(name: string): string | undefined {
   return isSound ? segments.join('/') : undefined
 }
 
-/** The entry of a file that every backup has. */
+/** Returns the entry of a file that every backup has. */
 export function entryOf({ files }: Manifest, name: string): Copied {
   return files.find(({ path }) => path === name)!
 }
@@ -134,12 +134,12 @@ export function entryOf({ files }: Manifest, name: string): Copied {
 const statementOf = (manifest: Uint8Array): Buffer =>
   Buffer.concat([PREFIX, createHash('sha256').update(manifest).digest()])
 
-/** The content of `manifest.sig`. */
+/** Returns the content of `manifest.sig`. */
 export function signManifest(manifest: Uint8Array, key: KeyObject): string {
   return `${sign(null, statementOf(manifest), key).toString('base64')}\n`
 }
 
-/** Whether the raw Ed25519 key signed it. */
+/** Returns whether the raw Ed25519 key signed it. */
 export function isSigned(manifest: Uint8Array, signature: Uint8Array, signer: Uint8Array): boolean {
   const bytes = Buffer.from(Buffer.from(signature).toString('latin1').trim(), 'base64')
   return bytes.length === 64 && verify(null, statementOf(manifest), publicKeyOf(signer), bytes)

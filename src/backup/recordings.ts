@@ -1,7 +1,8 @@
 /**
- * Recordings into a backup, beside a broker that records, seals, moves and deletes them. Those that are closed are
- * copied before the database is, the others after it: so what the database knows as closed is there as it was closed,
- * however long the copying takes. What the database has a tombstone of is taken out again.
+ * Copies recordings into a backup, beside a broker that records, seals, moves and deletes them. Closed
+ * recordings are copied before the database, the others after it: so a recording that the database has as
+ * closed is in the backup in its closed form, however long the copying takes. Recordings with a tombstone in
+ * the database are removed again.
  */
 import { existsSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -18,11 +19,11 @@ import { copyFile, makeFolders } from './files.ts'
 import { type ListedRecording, ListWriter, readList, sessionOf } from './list.ts'
 import { RECORDING_LIST, RECORDINGS } from './manifest.ts'
 
-/** The list while it may name recordings that are deleted meanwhile. */
+/** Draft of the list, which may name recordings that are deleted meanwhile. */
 const DRAFT = `${RECORDING_LIST}.new`
-/** What a file shows that is written to. */
+/** Faults of a file that is still being written. */
 const GROWING: ReadonlySet<Fault> = new Set(['cut_tail', 'not_closed'])
-/** A recording may be moved to the object store once while it is copied. */
+/** Attempts: a recording may be moved to the object store once while it is copied. */
 const ATTEMPTS = 3
 
 export interface RecordingBackupOptions {
@@ -30,16 +31,16 @@ export interface RecordingBackupOptions {
   root: string
   /** The backup's folder. */
   target: string
-  /** The recordings themselves, too. */
+  /** Set to copy the recordings themselves, too. */
   containers: boolean
-  /** Thrown between two recordings when it is aborted. */
+  /** Stops the copying between two recordings. */
   signal: AbortSignal
 }
 
 export class RecordingBackup {
   readonly #options: RecordingBackupOptions
   readonly #draft: ListWriter
-  /** Those that had not ended at the first pass. */
+  /** Recordings that were still open at the first pass. */
   readonly #running = new Set<string>()
 
   private constructor(options: RecordingBackupOptions, draft: ListWriter) {
@@ -47,7 +48,7 @@ export class RecordingBackup {
     this.#draft = draft
   }
 
-  /** Copies what is closed; to be called before the database is copied. */
+  /** Copies the closed recordings; call it before the database is copied. */
   static async begin(options: RecordingBackupOptions): Promise<RecordingBackup> {
     await makeFolders(options.target, RECORDINGS)
     const backup = new RecordingBackup(options, await ListWriter.create(join(options.target, DRAFT)))
@@ -60,15 +61,15 @@ export class RecordingBackup {
   }
 
   /**
-   * Copies the rest that the copied database knows, and leaves the list.
-   * @returns how many recordings are in it, and the bytes of their files
+   * Copies the other recordings that the copied database has, and writes the list.
+   * @returns the number of recordings in it, and the bytes of their files
    */
   async finish(known: Pick<SessionRepository, 'find'>): Promise<{ all: number; bytes: number }> {
     const { root, target, signal } = this.#options
     for await (const entry of recordingsIn(root)) {
       signal.throwIfAborted()
       if (existsSync(join(target, RECORDINGS, relative(root, entry.directory)))) continue
-      // Later ones are of the next backup.
+      // Later recordings belong to the next backup.
       if (this.#running.has(entry.session) || (await known.find(entry.session))) await this.#copy(entry)
     }
     return await this.#leave(known)
@@ -100,7 +101,8 @@ export class RecordingBackup {
       } catch (error) {
         await rm(made, { recursive: true })
         if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-        // Deleted meanwhile, with its tombstone; or moved away, which is another form of it.
+        // The recording was deleted meanwhile, with its tombstone; or moved to the object store, which is
+        // another form of it.
         if (!existsSync(entry.directory)) return
         if (attempt === ATTEMPTS) throw error
       }
@@ -125,7 +127,9 @@ export class RecordingBackup {
 const isClosed = ({ state }: CatalogEntry): boolean =>
   state === 'sealed' || state === 'recovered' || state === 'failed'
 
-/** Of a recording that is written to: it as far as its last whole record. One that is damaged is taken as it is. */
+/**
+ * Returns a recording that is being written up to its last whole record. A damaged one is copied as it is.
+ */
 async function wholeRecords({
   directory,
   session,

@@ -1,6 +1,6 @@
 /**
- * A backup back into the data folder of the configuration, whole or not at all: hashes, the manifest's signature and
- * the chain of the audit log are proven on copies beside, before anything is put in its place.
+ * Restores a backup into the configuration's data folder, completely or not at all: hashes, the manifest's
+ * signature and the chain of the audit log are verified on copies before any of them is moved into place.
  */
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -41,9 +41,9 @@ import { RestoreTarget } from './target.ts'
 
 export interface RestoreOptions {
   config: Config
-  /** The backup. */
+  /** Folder of the backup. */
   folder: string
-  /** Who restores it. */
+  /** User that restores the backup. */
   actor: NonNullable<AuditLogOptions['actor']>
   /** Milliseconds since the epoch. */
   now: () => number
@@ -52,11 +52,13 @@ export interface RestoreOptions {
 
 export interface Restored {
   manifest: Manifest
-  /** Where the master key came from. */
+  /** Source of the master key. */
   masterKey: 'configured' | 'backup'
 }
 
-/** Restores the backup. Throws, with everything as it was, when it is not whole, or not one of this master key's. */
+/**
+ * Restores the backup. If the backup is incomplete, or of another master key, it changes nothing and throws.
+ */
 export async function restoreBackup(options: RestoreOptions): Promise<Restored> {
   const { config } = options
   const path = await realpath(options.folder).catch(() => {
@@ -90,7 +92,7 @@ class Restore {
   readonly #target: RestoreTarget
   readonly #options: RestoreOptions
   readonly #manifest: Manifest
-  /** Of the manifest, as it is. */
+  /** Unchanged bytes of the manifest. */
   readonly #bytes: Buffer
 
   private constructor(source: TrustedFolder, target: RestoreTarget, options: RestoreOptions, bytes: Buffer) {
@@ -133,7 +135,10 @@ class Restore {
     return { manifest: this.#manifest, masterKey: masterKey.from }
   }
 
-  /** That it is what this broker has made, and that its log is in order; then the rest is taken, and the restore told. */
+  /**
+   * Verifies that this broker has made the backup, and that its log is in order; then copies the other files
+   * and logs the restore.
+   */
   async #prove(store: Store, source: MasterKeySource): Promise<void> {
     const { now, actor } = this.#options
     const manifest = this.#manifest
@@ -201,7 +206,7 @@ class Restore {
     await rm(list)
   }
 
-  /** Where the master key is, or is to come from. @throws BackupError when there is none */
+  /** Returns the present or the future place of the master key. @throws BackupError if there is none */
   #masterKey(): { source: MasterKeySource; from: Restored['masterKey'] } {
     const { config, environment = process.env } = this.#options
     const { fingerprint, included } = this.#manifest.master_key
@@ -234,11 +239,11 @@ class Restore {
     return this.#copyMeasured(name, to, entryOf(this.#manifest, name))
   }
 
-  /** @throws BackupError when the file is not the one that was measured */
+  /** @throws BackupError if the file differs from its manifest entry */
   async #copyMeasured(name: string, to: string, { size, sha256 }: Copied): Promise<void> {
     const path = await this.#source.file(name)
     const { owner } = this.#target
-    // One byte more is enough to see that there is more.
+    // One byte more is enough to detect a longer file.
     const copied = await copyFile(path, to, { length: size + 1, owner })
     if (copied.size < size)
       throw new BackupError(`${path} has ${copied.size} bytes, expected ${size}: it was cut`)

@@ -1,6 +1,6 @@
 /**
- * Files of the data folder as they are in a backup: host keys and certificates' keys lie there in clear text, so here
- * they are sealed with age to the broker's own identity, which only the master key opens.
+ * Files of the data folder as stored in a backup: the data folder has host keys and certificates' keys in
+ * clear text, so a backup seals them with age to the broker's own identity, which only the master key opens.
  */
 import { Decrypter, Encrypter } from 'age-encryption'
 import type { RecordingKeys } from '../recording-service/service.ts'
@@ -8,10 +8,10 @@ import { BackupError, type Owner, readSmall, writeNewFile } from './files.ts'
 
 /** Bytes of a file; lists of revoked keys are the longest. */
 const MAX_FILE = 16 * 1024 * 1024
-/** What sealing adds for one recipient is far less. */
+/** Sealing for one recipient adds far less. */
 const MAX_SEALED = MAX_FILE + 64 * 1024
 
-/** Writes the file's content, sealed, into a new one. */
+/** Seals the file's content into a new one. */
 export async function sealFile(source: string, target: string, recipient: string): Promise<void> {
   const plain = await readSmall(source, MAX_FILE)
   const encrypter = new Encrypter()
@@ -20,7 +20,10 @@ export async function sealFile(source: string, target: string, recipient: string
   plain.fill(0)
 }
 
-/** Writes what `sealFile` has sealed into a new file, mode 0600. @throws BackupError when it is not for this broker */
+/**
+ * Opens a file of `sealFile` into a new one, mode 0600. @throws BackupError if it is not sealed to this
+ * broker
+ */
 export async function openSealed(
   source: string,
   target: string,

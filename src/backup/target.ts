@@ -1,7 +1,8 @@
 /**
- * The data folder that a restore fills. It has to be empty but for what may have survived: recordings and the master
- * key. All is made ready beside its place first, and moved there at the end, the database last; until then a folder
- * `restoring` keeps every broker from starting, and a restore that was interrupted can be run again.
+ * The data folder that a restore fills. It has to be empty except for surviving recordings and the master
+ * key. All files are prepared in a folder `restoring` first, and moved to their places at the end, the
+ * database last; until then that folder prevents every broker from starting, and an interrupted restore can
+ * be run again.
  */
 import { existsSync } from 'node:fs'
 import { chown, mkdir, readdir, readFile, rename, rm, rmdir, stat } from 'node:fs/promises'
@@ -12,7 +13,7 @@ import { holdDataFolder, makeDataFolder, RESTORING } from '../host/data-folder.t
 import { BackupError, makeFolders, type Owner, writeNewFile } from './files.ts'
 import { DATA } from './manifest.ts'
 
-/** What a broker that is stopped leaves, a volume's own, and ours. */
+/** Files left by a stopped broker, by a volume, and by a restore. */
 const LOCKS = ['sallyport.lock', 'sallyport.lock-journal']
 const HARMLESS = [...LOCKS, 'sallyport.pid', 'lost+found', RESTORING]
 /** In `restoring`: the names that are moved into the data folder. */
@@ -20,17 +21,17 @@ const PLACING = 'placing.json'
 const SUFFIX = '.restoring'
 
 export class RestoreTarget {
-  /** Where the database is made ready. */
+  /** Path at which the database is prepared. */
   readonly database: string
-  /** Where a master key is. */
+  /** Path of a master key. */
   readonly masterKey: string | undefined
-  /** Where recordings are. */
+  /** Path of the recordings. */
   readonly recordings: string
-  /** Who owns the data folder, where that is another user than the one who restores. */
+  /** Owner of the data folder, if it is another user than the restoring one. */
   owner: Owner | undefined
   readonly #config: Config
   readonly #isNew: boolean
-  /** Files that holding the folder makes. */
+  /** Files that locking the folder makes. */
   readonly #locks: readonly string[]
   readonly #release: () => void
 
@@ -46,8 +47,8 @@ export class RestoreTarget {
   }
 
   /**
-   * Makes the folder, or takes one that is as good as empty; what an interrupted restore has left is removed.
-   * @throws BackupError naming what lies there
+   * Makes the folder, or uses one that is as good as empty; removes the files of an interrupted restore.
+   * @throws BackupError naming the present files
    */
   static async open(config: Config): Promise<RestoreTarget> {
     const { dataDir } = config
@@ -66,11 +67,11 @@ export class RestoreTarget {
     }
   }
 
-  /** A broker may start here again. A folder that was made and is empty goes. */
+  /** Releases the folder: a broker may start here again. Removes a folder that was made and is empty. */
   async close(): Promise<void> {
     const { dataDir } = this.#config
     this.#release()
-    // Made by root, they would keep another user's broker from starting.
+    // Files made by root would prevent another user's broker from starting.
     for (const path of this.#locks) await rm(path, { force: true })
     const isEmpty = (await readdir(dataDir)).length === 0
     if (this.#isNew && isEmpty) await rmdir(dataDir)
@@ -101,7 +102,7 @@ export class RestoreTarget {
     }
   }
 
-  /** From here on no broker starts here, until `place` or `abandon`. */
+  /** Prevents brokers from starting here, until `place` or `destroy`. */
   async begin(): Promise<void> {
     const { dataDir, recordings, database } = this.#config
     await mkdir(join(dataDir, RESTORING, DATA), { recursive: true, mode: 0o700 })
@@ -112,7 +113,10 @@ export class RestoreTarget {
     await syncDirectory(dataDir)
   }
 
-  /** Where a file of the data folder is made ready. @throws BackupError when something else has its place there */
+  /**
+   * Returns the path at which a file of the data folder is prepared. @throws BackupError if its place is
+   * taken
+   */
   async dataFile(place: string): Promise<string> {
     const { dataDir, database, recordings, masterKey } = this.#config
     const path = join(dataDir, place)
@@ -127,14 +131,14 @@ export class RestoreTarget {
     return join(dataDir, RESTORING, DATA, place)
   }
 
-  /** Moves all into its place, the database last. What is there of a recording stays. */
+  /** Moves all files to their places, the database last. Existing files of a recording stay. */
   async place(): Promise<void> {
     const { dataDir, database, masterKey, recordings } = this.#config
     const staged = join(dataDir, RESTORING, DATA)
     await this.#placeRecordings(this.recordings, recordings.directory)
     await syncDirectory(recordings.directory)
     const names = await readdir(staged)
-    // Written before the first of them is there: who runs the restore again removes them.
+    // Written before the first move, so that the next restore can remove these files.
     await writeNewFile(join(dataDir, RESTORING, PLACING), JSON.stringify(names))
     await syncDirectory(join(dataDir, RESTORING))
     for (const name of names) await rename(join(staged, name), join(dataDir, name))
@@ -162,7 +166,7 @@ export class RestoreTarget {
     }
   }
 
-  /** Leaves the folder as it was. */
+  /** Restores the folder's former state. */
   async destroy(): Promise<void> {
     await this.#clear()
     const { recordings } = this.#config
@@ -181,7 +185,10 @@ export class RestoreTarget {
     await rm(join(dataDir, RESTORING), { recursive: true, force: true })
   }
 
-  /** What a restore has begun to move into the data folder, where no broker has started since; undefined: nothing. */
+  /**
+   * Returns the names that an interrupted restore has begun to move into the data folder, or undefined if
+   * there are none. No broker has started there since.
+   */
   async #placed(): Promise<string[] | undefined> {
     const file = join(this.#config.dataDir, RESTORING, PLACING)
     if (!existsSync(file)) return undefined

@@ -1,6 +1,6 @@
 /**
- * The composition root: builds every part from the configuration, in the order of the house's floors, and takes
- * them down in the opposite order.
+ * The composition root: builds every part from the configuration, in the order of the architecture's tiers,
+ * and closes them in the opposite order.
  */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
@@ -60,16 +60,16 @@ import {
 export interface BrokerOptions {
   config: Config
   logger: Logger
-  /** Why the log's last line could not be written; absent: it always can be. */
+  /** Returns why the log's last line could not be written. Absent if logging cannot fail. */
   logFailure?: () => Error | undefined
   version: string
-  /** Password of the first administrator; absent: one is made and shown. */
+  /** Password of the first administrator; absent: a new one is made and shown. */
   adminPassword?: string
-  /** Lines for the person who starts it: addresses, and a password that was made. */
+  /** Shows a line to the person who starts the broker: an address, or a new password. */
   say: (line: string) => void
 }
 
-/** Starts everything. Throws, with what was started taken down again, when a part cannot start. */
+/** Starts everything. If a part cannot start, closes the others and throws. */
 export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const { config } = options
   requirePatchedSsh2()
@@ -119,7 +119,7 @@ export class Broker {
   #metricsServer: MetricsServer | undefined
   readonly #uploader: Uploader | undefined
   #unacknowledged: Unacknowledged | undefined
-  /** What counts now: the options have what the broker was started with. */
+  /** The configuration in use: `options` has the one that the broker was started with. */
   #config: Config
   #reloading: Promise<void> = Promise.resolve()
 
@@ -226,7 +226,7 @@ export class Broker {
     this.#gate.hostTrust = openHostTrust(config)
     this.#gate.tickets.lifetime = config.ticketLifetime
     this.#unacknowledged = await openUnacknowledged()
-    // What restoring has written comes after the row that the backup ends with.
+    // The restore wrote its rows after the last row of the backup.
     const since = (await readRestoreNote(this.#parts.store.settings))?.row
     await this.#feeds.open(this.#sinksOf(config), since)
     if (!nativeCryptoAvailable()) {
@@ -295,7 +295,7 @@ export class Broker {
     return { totals, waiting: () => this.#parts.store.uploads.waiting() }
   }
 
-  /** Time passes and other processes write: what still runs is asked for its right once in a while. */
+  /** Checks the rights of running sessions again: time passes, and other processes write. */
   #review(review: Promise<void>): void {
     review.catch((error: unknown) => {
       this.#options.logger.error({ error }, 'running sessions could not be reviewed')
@@ -352,7 +352,7 @@ export class Broker {
       clock: Date.now,
       randomBytes,
       tls: await tlsFiles(dataDir, hostname, listen.https),
-      // Where it listens is said below; requests are events.
+      // The addresses are shown below; requests are logged as events.
       logger: this.#options.logger.child({}, { level: 'warn' }),
       metrics: {
         request: (method, route, status, seconds) =>
@@ -367,14 +367,14 @@ export class Broker {
     this.#options.say(`https    https://${place(bound)}/api/doc/Usage.html`)
   }
 
-  /** Recordings go into the index over sessions where the broker can open them. */
+  /** Returns the indexer's option for the contents of recordings, if the broker can open them. */
   #recordedContents(): Pick<IndexerOptions, 'contents'> {
     const { path, mode, thread } = this.#contents
     if (mode !== 'full') return {}
     return { contents: { path, mode, has: (session, digest) => thread.has(session, digest) } }
   }
 
-  /** The index over sessions, before anybody asks it. */
+  /** Prepares the index over sessions before the first query. */
   async #prepareSearch(): Promise<void> {
     const { path, mode } = this.#contents
     prepareContents(path, mode, (await this.#parts.store.audit.last())?.sequence ?? 0)
@@ -418,8 +418,9 @@ export class Broker {
   }
 
   /**
-   * Takes over what a changed configuration says of certificates, authorities, resolvers, banner, message of the day,
-   * networks of clear text, retention and sinks; listeners stay. One at a time; rejects when it cannot be taken over.
+   * Applies the certificates, authorities, resolvers, banner, message of the day, networks of clear text,
+   * retention and sinks of a changed configuration; listeners stay. Reloads run one at a time. Rejects if it
+   * cannot be applied.
    */
   reload(read: () => Config): Promise<void> {
     const reloaded = this.#reloading.then(() => this.#reload(read))
@@ -433,7 +434,8 @@ export class Broker {
     let sinks: Sink[]
     let change: () => void
     try {
-      // what can fail comes before all that is changed: a bad configuration leaves the old one whole
+      // Every step that can fail comes before the first change: a bad configuration leaves the old one in
+      // force.
       config = read()
       sinks = this.#sinksOf(config)
       change = await this.#prepareReload(config)
@@ -443,7 +445,7 @@ export class Broker {
       throw error
     }
     const changes = configChanges(this.#config, config)
-    // The receivers of now have it before one of them is taken away, and new ones begin with it.
+    // The present receivers get the event before one of them is removed, and new ones begin with it.
     const begin = this.#feeds.head
     await this.#audit.record('config.reload', { ...told, changes, result: 'success' })
     change()
@@ -474,7 +476,7 @@ export class Broker {
     }
   }
 
-  /** No new sessions; running ones get the grace of the configuration; then everything ends in order. */
+  /** Accepts no new sessions; running ones get the configured grace; then everything closes in order. */
   async stop(reason: string): Promise<void> {
     const { config, version } = this.#options
     this.#gate.drain('the bastion is stopping, try again later')
@@ -483,17 +485,17 @@ export class Broker {
     await this.abort()
   }
 
-  /** Frees what is held, without grace. */
+  /** Frees all resources, without grace. */
   async abort(): Promise<void> {
     clearInterval(this.#reviews)
     for (const timer of [this.#expiries, this.#retentions, this.#looks, this.#notes, this.#lookouts])
       clearInterval(timer)
     await this.#fronts?.drain(0, 'the bastion is stopping')
-    // The API waits for its answers.
+    // The API waits for the answers of exports.
     await this.#exports.close()
     await this.#api?.close()
     await this.#drawer.close()
-    // What the indexer fetches from the object store ends with the uploader.
+    // The uploader's end also ends the indexer's downloads.
     await Promise.all([this.#indexer.close(), this.#uploader?.stop()])
     await this.#metricsServer?.close()
     await this.#follower.close()
@@ -509,7 +511,7 @@ function place({ address, port }: { address: string; port: number }): string {
   return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
 }
 
-/** The index over what happened in sessions. */
+/** Opens the index over the contents of sessions. */
 function contentsOf({ dataDir, recordings }: Config) {
   const path = join(dataDir, 'search.db')
   const mode = contentMode(recordings)

@@ -1,11 +1,11 @@
-/** Checkouts whose time is over: each is ended, and the audit says so. */
+/** Ends expired checkouts, with an event for each. */
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { Store } from '../store/store.ts'
 
-/** Ended at a time; the others wait for the next. */
+/** Checkouts ended per run; the rest wait for the next. */
 const MAX_AT_ONCE = 100
 
-/** Milliseconds between two looks: how late the event may be. The checkout itself ends in time. */
+/** Milliseconds between two runs: how late the event may be. The checkout itself expires in time. */
 export const EXPIRY_INTERVAL_MS = 5000
 
 export async function endExpiredCheckouts(

@@ -1,4 +1,4 @@
-/** The administrator of the first start: without one nobody could provision anything. */
+/** The administrator of the first start: without one no objects could be created. */
 import { randomBytes } from 'node:crypto'
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { Identities } from '../identity/chain.ts'
@@ -9,9 +9,9 @@ import type { Store } from '../store/store.ts'
 export const FIRST_ADMINISTRATOR = 'admin'
 
 /**
- * Creates the user `admin` in a store without users, with the password given or a new one. Returns the password
- * when it was made here: it is shown once and kept nowhere.
- * @throws when the password given is none that the policy takes
+ * Creates the user `admin` in a store without users, with the given password or a new one. Returns a new
+ * password: it is shown once and stored nowhere.
+ * @throws if the password policy rejects the given password
  */
 export async function firstAdministrator(
   store: Store,
@@ -22,7 +22,7 @@ export async function firstAdministrator(
 ): Promise<{ password?: string }> {
   const { items, total } = await store.users.list({ limit: 1, offset: 0 })
   const [only] = items
-  // A start that ended between the two steps below has left the user without a password.
+  // A start that was interrupted between the two steps below has left the user without a password.
   const isUnfinished =
     total === 1 &&
     only?.userName === FIRST_ADMINISTRATOR &&

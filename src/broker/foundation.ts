@@ -1,4 +1,4 @@
-/** The lowest parts of the house, which the broker and the command line beside it both stand on. */
+/** The lowest parts of the broker, which the command line beside it uses too. */
 import type { Config } from '../config/config.ts'
 import { openDataFolder, shareKeys } from '../host/data-folder.ts'
 import { Identities } from '../identity/chain.ts'
@@ -12,18 +12,18 @@ import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
 import { openVault, type Vault } from '../vault/vault.ts'
 
-/** What the command line uses beside a broker that may be running: the database and what opens it. */
+/** The database and its keys, which the command line uses also while the broker runs. */
 export interface Foundation {
   store: Store
   vault: Vault
   identities: Identities
   passwords: PasswordHasher
   recordingService: RecordingService
-  /** Closes the store; nothing of this is of use afterwards. */
+  /** Closes the store; nothing of this may be used afterwards. */
   close(): Promise<void>
 }
 
-/** Opens the data folder's contents; makes what the first start has to make. */
+/** Opens the contents of the data folder; creates the parts that the first start has to create. */
 export async function openFoundation(config: Config): Promise<Foundation> {
   openDataFolder(config.dataDir)
   const release = shareKeys(config.dataDir)

@@ -1,4 +1,4 @@
-/** What people come in by: a listener for each protocol, and the connections behind all of them. */
+/** The listeners of all protocols, and their connections. */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { serverContext } from '../../proxies/net/tls.ts'
 import type { RdpFrontSecurity } from '../../proxies/rdp/front/front.ts'
@@ -35,7 +35,7 @@ const TERMINAL_LISTENERS: Readonly<
 }
 
 export interface Listener {
-  /** As in the configuration. */
+  /** The name in the configuration. */
   name: string
   address: ListenAddress
   listen: (host: string, port: number) => Promise<{ address: string; port: number }>
@@ -49,7 +49,7 @@ export class Fronts {
   #vnc: VncProxy | undefined
   #rdp: RdpProxy | undefined
   readonly #terminals = new Map<TerminalListener, TerminalFront>()
-  /** What is to be bound, in the order in which it is said. */
+  /** The listeners to bind, in the order in which they are reported. */
   readonly listeners: Listener[] = []
 
   private constructor(connections: Connections, signedIn: SshConnections, warn: Warn) {
@@ -58,7 +58,7 @@ export class Fronts {
     this.#warn = warn
   }
 
-  /** Nothing listens yet. `warn` is told what is wrong and no reason not to start. */
+  /** Opens the fronts; nothing listens yet. `warn` gets faults that do not prevent the start. */
   static async open(config: Config, asked: Gate, warn: Warn): Promise<Fronts> {
     const gate = process.env[GATE_COPIES] === '1' ? copyingGate(asked) : asked
     const urgent = await urgentData(warn)
@@ -156,7 +156,7 @@ export class Fronts {
     this.listeners.push({ name, address, listen: (host, port) => front.listen(host, port) })
   }
 
-  /** Those that are valid now. Throws when one is not what it should be. */
+  /** Returns the certificates that are valid now. Throws if one is wrong. */
   #hostCertificates({ ssh, dataDir }: Config): OwnCertificate[] {
     return openHostCertificates(ssh.hostCertificates, publicHostKeys(dataDir)).filter((certificate) => {
       const { isValid, warning } = validityOf(certificate, Date.now())
@@ -166,8 +166,8 @@ export class Fronts {
   }
 
   /**
-   * Reads what a changed configuration names, and throws where it cannot; the answer takes it over, for connections from
-   * then on. Listeners stay.
+   * Reads the files of a changed configuration, and throws if that fails. Returns a function that applies
+   * them to new connections. Listeners stay.
    */
   async prepareReload(config: Config): Promise<() => void> {
     const hostCertificates = this.#ssh ? this.#hostCertificates(config) : []
@@ -196,7 +196,10 @@ export class Fronts {
     }
   }
 
-  /** No new connections; running ones get `graceMs`, then they are ended with the reason. Resolves at the end. */
+  /**
+   * Accepts no new connections; running ones get `graceMs`, then they are closed with the reason. Resolves at
+   * the end.
+   */
   async drain(graceMs: number, reason: string): Promise<void> {
     const all = [this.#ssh, this.#vnc, this.#rdp, ...this.#terminals.values()]
     const fronts = all.filter((front) => front !== undefined)
@@ -230,7 +233,7 @@ async function vncSecurityOf({ listen, dataDir, hostname }: Config): Promise<Vnc
 async function rdpSecurityOf({ listen, dataDir, hostname }: Config): Promise<RdpFrontSecurity | undefined> {
   if (!listen.rdp) return undefined
   const files = await tlsFiles(dataDir, hostname, listen.rdp)
-  // Of a file with a chain it is the first, as it is for TLS.
+  // In a file with a chain the first is the server's own, as in TLS.
   const certificate = new X509Certificate(files.cert).raw
   return { tls: serverContext(files), certificate, nla: listen.rdp.nla }
 }

@@ -1,6 +1,6 @@
 /**
- * What Prometheus may read at /metrics. Names begin with `sallyport_` and have their unit in them; no label holds
- * a user, a host or a session, so the number of series is bounded by the program and its configuration.
+ * The metrics that Prometheus reads at /metrics. Names begin with `sallyport_` and include the unit; no label
+ * holds a user, a host or a session, so the program and its configuration bound the number of series.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -17,26 +17,26 @@ const MAX_HEADER_BYTES = 8192
 
 export interface MetricsOptions {
   version: string
-  /** Whether ssh2's crypto binding was loaded; without it sessions are many times slower. */
+  /** Whether ssh2's crypto binding was loaded; sessions are many times slower without it. */
   nativeCrypto: boolean
-  /** The receivers of events, in the order of the configuration. */
+  /** Returns the receivers of events, in the order of the configuration. */
   feeds: () => readonly Pick<Feed, 'sink' | 'queued' | 'lost'>[]
-  /** Of the recordings' volume. */
+  /** Returns the free space of the recordings' volume. */
   freeBytes: () => Promise<number>
-  /** Absent: there is no object store. */
+  /** Absent without an object store. */
   uploads?: UploadFigures
 }
 
 export interface UploadFigures {
   /** Since the start. */
   totals: { readonly bytes: number; readonly failures: number }
-  /** Recordings that have ended and are not in the object store yet. */
+  /** Returns the recordings that have ended and are not yet in the object store. */
   waiting: () => Promise<number>
 }
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** The registry and what the broker counts with. Each call makes a registry of its own. */
+/** Creates the counters and a registry of their own. */
 export function createMetrics({ version, nativeCrypto, feeds, freeBytes, uploads }: MetricsOptions) {
   const registry = new Registry()
   const registers = [registry]
@@ -134,7 +134,7 @@ export interface MetricsServer {
 }
 
 /**
- * Serves `GET /metrics` in plain HTTP without a password: `address` is to be a loopback one. Rejects when it
+ * Serves `GET /metrics` over plain HTTP without a password: `address` should be a loopback one. Rejects if it
  * cannot bind. Port 0: the system chooses.
  */
 export async function startMetrics(

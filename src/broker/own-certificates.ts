@@ -1,27 +1,27 @@
-/** Certificates about the front's host keys, from files that an administrator keeps. */
+/** Certificates for the front's host keys, from files that an administrator maintains. */
 import { readFileSync, statSync } from 'node:fs'
 import { isSigned, MAX_CERTIFICATE_BYTES, parseCertificate } from '../identity/certificate.ts'
 import { PublicKeyError } from '../identity/public-key.ts'
 
-/** In base64, with its type and a comment. */
+/** A certificate in base64, with its type and a comment. */
 const MAX_FILE = 2 * MAX_CERTIFICATE_BYTES
-/** Days before its end from which on `sallyport check` warns. */
+/** Days before its end at which `sallyport check` begins to warn. */
 export const WARNING_DAYS = 30
 const DAY_MS = 86_400_000
 
 export interface OwnCertificate {
   file: string
   blob: Buffer
-  /** The blob of the key that it is about. */
+  /** The blob of the certified key. */
   key: Buffer
-  /** Milliseconds since the epoch; valid from the first on, until before the second. */
+  /** Milliseconds since the epoch; valid from `validAfter` until before `validBefore`. */
   validAfter: number
   validBefore: number
 }
 
 /**
- * Reads the files. Throws, with the file's name, when one cannot be read, holds something else than a certificate of
- * a host, well signed, about one of these keys (`TYPE BASE64 COMMENT`), or is the second about one.
+ * Reads the files. Throws, with the file's name, if one cannot be read, is not a valid host certificate for
+ * one of these keys (`TYPE BASE64 COMMENT`), or is the second one for its key.
  */
 export function openHostCertificates(
   files: readonly string[],
@@ -64,7 +64,10 @@ function readCertificate(file: string, own: readonly Buffer[]): OwnCertificate {
   }
 }
 
-/** Whether clients may be shown it, and what is to be said of that; `now` in milliseconds since the epoch. */
+/**
+ * Returns whether clients may be shown the certificate, and a warning if needed; `now` in milliseconds since
+ * the epoch.
+ */
 export function validityOf(
   { file, validAfter, validBefore }: OwnCertificate,
   now: number,
@@ -76,12 +79,12 @@ export function validityOf(
     return { isValid: false, warning: `${file} was valid until ${day(validBefore)}, so it is not shown` }
   }
   if (validBefore - now < WARNING_DAYS * DAY_MS) {
-    return { isValid: true, warning: `${file} is valid until ${day(validBefore)}: have it made anew` }
+    return { isValid: true, warning: `${file} is valid until ${day(validBefore)}: renew it` }
   }
   return { isValid: true }
 }
 
-/** Of a time that a certificate may name, however far away. */
+/** Formats a day; a certificate may name a time beyond all dates. */
 function day(time: number): string {
   const date = new Date(time)
   return Number.isNaN(date.getTime()) ? 'the end of time' : date.toISOString()

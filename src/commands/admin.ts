@@ -1,4 +1,4 @@
-/** `sallyport admin reset-password USER`: for the administrator who is locked out. */
+/** `sallyport admin reset-password USER`: for an administrator who is locked out. */
 import { randomBytes } from 'node:crypto'
 import { Secret } from '../model/secret.ts'
 import { besideBroker } from './beside.ts'

@@ -54,7 +54,7 @@ async function verify(beside: Beside, heads: Head[], { options }: Invocation): P
     onEvent: (event) => evidence.add(event),
   })
   const verdict = anchorFault(walked, anchor)
-  // With a hole in the log, what it says of recordings is no evidence.
+  // With a gap in the log, its statements about recordings are no evidence.
   const sessions = verdict.fault ? [] : await crossCheck(recordingService.root, entries, evidence)
   const recordings = { ...countOf(evidence.sessions), faults: sessions }
   process.stdout.write(
@@ -79,7 +79,7 @@ function textOf(
   return `${lines.join('\n')}\n`
 }
 
-/** The export ends with a checkpoint, so that an end that is cut off later is missed. */
+/** The export ends with a checkpoint, so that a cut at its end is detected. */
 async function exportAll({ store, audit }: Beside): Promise<number> {
   await audit.record('audit.export', {})
   await audit.checkpoint({ always: true })

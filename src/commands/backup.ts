@@ -7,7 +7,7 @@ import { type Command, onlyWord } from './command.ts'
 import { localUser } from './local-user.ts'
 import { productVersion } from './version.ts'
 
-/** Copying gives way to the broker beside. */
+/** The running broker has priority over the copy. */
 const PRIORITY = 10
 
 export const backup: Command = {
@@ -29,7 +29,9 @@ export const backup: Command = {
     setPriority(PRIORITY)
     const stop = new AbortController()
     for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-      process.once(name, () => stop.abort(new Error(`interrupted by ${name}: what was made is removed`)))
+      process.once(name, () =>
+        stop.abort(new Error(`interrupted by ${name}: the incomplete backup is removed`)),
+      )
     }
     const manifest = await besideBroker(invocation, ({ config, recordingService, audit }) =>
       makeBackup({
@@ -50,7 +52,7 @@ export const backup: Command = {
     )
     if (withMasterKey) {
       process.stderr.write(
-        `sallyport: ${folder} holds the master key beside what it opens: who has this folder has every secret\n`,
+        `sallyport: ${folder} holds the master key beside the data that it opens: a reader of this folder has every secret\n`,
       )
     }
     return 0

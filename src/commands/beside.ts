@@ -1,4 +1,4 @@
-/** What commands that look at the data of a broker, running or not, have in common. */
+/** The common part of commands that work on a broker's data, whether it runs or not. */
 
 import { existsSync } from 'node:fs'
 import { auditAnchor } from '../audit/anchor.ts'
@@ -11,11 +11,14 @@ import { localActor } from './local-user.ts'
 
 export interface Beside extends Foundation {
   config: Config
-  /** Its events name who runs the command; the broker's receivers get them from the log, now or at its next start. */
+  /**
+   * Its events name the user who runs the command; the broker's receivers get them from the log, now or at
+   * its next start.
+   */
   audit: AuditLog
 }
 
-/** Opens the data of the configuration for `work`, and closes it again. Throws when there is none yet. */
+/** Opens the configuration's data for `work`, and closes it again. Throws if there is none yet. */
 export async function besideBroker<T>(
   { config: file }: Invocation,
   work: (beside: Beside) => Promise<T>,

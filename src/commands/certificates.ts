@@ -1,4 +1,4 @@
-/** The certificates that listeners are configured to show: whether they can be, with their keys, and still count. */
+/** Checks the certificates of the listeners: whether they can be read, match their keys, and are valid. */
 import { X509Certificate } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { createSecureContext } from 'node:tls'
 import type { Config, TlsListen } from '../config/config.ts'
 import type { Finding } from './finding.ts'
 
-/** Self-signed ones are made where none is named. `now` in milliseconds since the epoch. */
+/** Listeners without a certificate get a self-signed one. `now` in milliseconds since the epoch. */
 export function certificates(
   { listen, dataDir }: Pick<Config, 'listen' | 'dataDir'>,
   now: number,
@@ -18,13 +18,13 @@ export function certificates(
   return [...configured, ...ownAuthority(dataDir)]
 }
 
-/** Says that the self-signed certificate is one of before, which was an authority too. */
+/** Warns of a self-signed certificate from an older release, which is also an authority. */
 function ownAuthority(dataDir: string): Finding[] {
   const file = join(dataDir, 'tls', 'cert.pem')
   if (!existsSync(file) || !new X509Certificate(readFileSync(file)).ca) return []
   const text =
-    `${file} is an authority: whoever steals its key can vouch for any host to those who trust it; ` +
-    'remove it and its key, start again, and hand out the new one'
+    `${file} is an authority: a thief of its key can vouch for any host to clients that trust it; ` +
+    'remove it and its key, start again, and distribute the new one'
   return [{ level: 'warning', subject: 'own cert', text }]
 }
 

@@ -1,4 +1,4 @@
-/** `sallyport check`: whether the broker would start here, and what is unwise. One line a finding. */
+/** `sallyport check`: whether the broker would start here, and what is unwise. One line per finding. */
 import { randomUUID } from 'node:crypto'
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -24,7 +24,7 @@ import { type Command, expectNoWords } from './command.ts'
 import type { Finding } from './finding.ts'
 import { plain } from './output.ts'
 
-/** A broker of before this day would show certificates and signatures that nobody takes. */
+/** With an earlier clock the broker would show certificates and signatures that clients reject. */
 const EARLIEST_CLOCK = Date.UTC(2026, 0, 1)
 
 export const check: Command = {
@@ -162,7 +162,7 @@ async function data(config: Config): Promise<Finding[]> {
   }
 }
 
-/** Nothing is made by a check: it looks whether the first start could. */
+/** Tests whether the first start could create the folder; a check creates nothing. */
 function writable(dataDir: string): Finding {
   let folder = resolve(dataDir)
   while (!existsSync(folder)) folder = dirname(folder)
@@ -222,7 +222,7 @@ function disk({ dataDir, recordings }: Config): Finding {
   return { level, subject: 'disk', text }
 }
 
-/** Puts, reads and deletes a small object: as much as uploads need. */
+/** Puts, reads and deletes a small object: the operations that uploads need. */
 async function objectStore({ recordings }: Config): Promise<Finding[]> {
   if (!recordings.objectStore) return []
   const subject = 'object store'

@@ -1,6 +1,6 @@
 /**
- * `sallyport demo`: a throw-away broker on high loopback ports, with a user and a real target on this machine,
- * and the one line to paste. Everything lies in one temporary folder and goes with Ctrl-C.
+ * `sallyport demo`: a throw-away broker on high loopback ports, with a user and a real target on this
+ * machine, and the one line to paste. Everything is in one temporary folder and is removed at Ctrl-C.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -22,7 +22,7 @@ import { productVersion } from './version.ts'
 const USER = 'ops1'
 const PASSWORD = 'through-the-doors'
 const DEVICE = 'srv1'
-/** Where a private sshd of the machine is found; without one the machine's own on port 22 is no substitute. */
+/** Places to find an sshd for a private target; the machine's own on port 22 is no substitute. */
 const SSHD = ['/usr/sbin/sshd', '/usr/local/sbin/sshd', '/opt/homebrew/sbin/sshd', '/usr/local/bin/sshd']
 
 export const demo: Command = {
@@ -46,7 +46,7 @@ export const demo: Command = {
       })
       process.stdout.write(instructions(file, sshPort, target, config))
       await new Promise<void>((resolve) => {
-        // npm passes a Ctrl-C on that has come from the terminal already: twice is the same as once.
+        // npm forwards a Ctrl-C that the terminal has already sent: the second one changes nothing.
         for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => resolve())
       })
       process.stdout.write('\nthe demo ends\n')
@@ -86,7 +86,7 @@ interface Target {
   privateKey: string
 }
 
-/** A private sshd on a loopback port, which takes one key for the user who runs the demo. */
+/** Starts a private sshd on a loopback port, which accepts one key for the user who runs the demo. */
 async function startTarget(folder: string): Promise<Target> {
   const program = SSHD.find((path) => existsSync(path))
   if (program === undefined) {
@@ -98,7 +98,7 @@ async function startTarget(folder: string): Promise<Target> {
   const account = userInfo().username
   const home = join(folder, 'target')
   mkdirSync(home, { mode: 0o755 })
-  // sshd reads the authorized keys as the user who signs in, and refuses folders that others may write to.
+  // sshd reads the authorized keys as the user who signs in, and rejects folders that others may write to.
   chmodSync(folder, 0o755)
   const hostKey = newSshKey('ed25519')
   const userKey = newSshKey('ed25519')
@@ -118,7 +118,7 @@ async function startTarget(folder: string): Promise<Target> {
     'Subsystem sftp internal-sftp',
   ]
   writeFileSync(join(home, 'sshd_config'), `${settings.join('\n')}\n`)
-  // Debian's sshd wants this folder, which its service makes.
+  // Debian's sshd needs this folder, which its service creates.
   if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true, mode: 0o755 })
   execFileSync(program, ['-t', '-f', join(home, 'sshd_config')], { stdio: ['ignore', 'ignore', 'pipe'] })
   const child = spawn(program, ['-D', '-f', join(home, 'sshd_config')], { stdio: 'ignore' })
@@ -145,7 +145,10 @@ function writeConfig(folder: string, sshPort: number, httpsPort: number): string
   return file
 }
 
-/** What an administrator would create over the API (README.md, the walk), straight into the new database. */
+/**
+ * Creates in the new database the objects that an administrator would create over the API (README.md, the
+ * walk).
+ */
 async function provision(config: Config, target: Target): Promise<void> {
   const { store, vault, identities, passwords, close } = await openFoundation(config)
   try {

@@ -12,8 +12,8 @@ import { plain } from './output.ts'
 import { contextOf, separatorOption, typeOf, whoRunsThis } from './tables.ts'
 
 /**
- * Changes beside a running broker, which has to wait for the database until they are made: some of a second. Over
- * the API it goes on meanwhile with all that does not need the database.
+ * The most changes beside a running broker, which has to wait for the database meanwhile: a few tenths of a
+ * second. An import over the API does not block the rest of the broker.
  */
 const MAX_CHANGES_BESIDE = 10_000
 

@@ -1,22 +1,22 @@
-/** Who runs a command: what the system says, and what `sudo` has left in the environment. */
+/** The user who runs a command: from the system, and from `sudo`'s variables. */
 import { userInfo } from 'node:os'
 
-/** As events name them. */
+/** The actor, as events name it. */
 export interface LocalActor {
   user: string
   uid: number
   sudo_user?: string
 }
 
-/** The user of this machine, as events name them. */
+/** Returns the user of this machine, as events name it. */
 export const localUser = (): string => `local:${systemName()}`
 
-/** The uid is the system's; `SUDO_USER` is a hint, which whoever runs the command can set. */
+/** The uid is the system's; `SUDO_USER` is only a hint, since the user can set it. */
 export function localActor(env: NodeJS.ProcessEnv = process.env): LocalActor {
   const by = env['SUDO_USER']
   return {
     user: localUser(),
-    // every system that this runs on has it
+    // every supported system has it
     uid: process.getuid?.() ?? -1,
     ...(by !== undefined && by !== '' && { sudo_user: by }),
   }

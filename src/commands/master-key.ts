@@ -73,14 +73,18 @@ async function replaceMasterKey({ masterKey: source }: Config, store: Store, rew
   }
   const old = await loadMasterKey(source, store.settings)
   const fresh = newMasterKey()
-  // Shown before it counts, and nowhere kept: a key that nobody has seen would lock everybody out.
+  // Shown before it is used, and stored nowhere: a key that no administrator has seen would lock all of them
+  // out.
   await print(
     `set ${source.env} to this before the next start, it is shown only once:\n${formatMasterKey(fresh).revealText()}`,
   )
   await rewrap(old, fresh)
 }
 
-/** A recording that a crash has left open is sealed by the key that it was begun with. */
+/**
+ * Requires that no session is open: a recording left open by a crash is sealed with the key that it was begun
+ * with.
+ */
 async function requireClosedSessions(store: Store): Promise<void> {
   const { total } = await store.sessions.list({ status: 'current' }, { limit: 1, offset: 0 })
   if (total === 0) return
@@ -89,7 +93,10 @@ async function requireClosedSessions(store: Store): Promise<void> {
   )
 }
 
-/** All keys, and the events of that, in one transaction. The first checkpoint by the new signing key is among them. */
+/**
+ * Renews all keys and writes their events in one transaction, with the first checkpoint by the new signing
+ * key.
+ */
 async function renewAll(store: Store, old: Secret, fresh: Secret): Promise<void> {
   const signer = await store.transaction(async (within) => {
     const vault = await renewDataKey(within, old, fresh)

@@ -33,7 +33,7 @@ export const recordings: Command = {
     ],
     [
       'recordings play SESSION [--speed 1] [--idle-limit 2] [--identity FILE]',
-      'replay a recording in this terminal; ? tells its keys',
+      'replay a recording in this terminal; ? shows its keys',
     ],
     ['recordings search TEXT [--command] [--file] [--output] [--json]', 'find words in what sessions did'],
   ],
@@ -64,7 +64,10 @@ export const recordings: Command = {
 
 type Work = (commands: RecordingCommands, beside: Beside) => Promise<number>
 
-/** Each reads its words and options, so that a wrong usage is told before the data is opened, and then works. */
+/**
+ * Each parses its words and options first, so that wrong usage is reported before the data is opened, and
+ * then works.
+ */
 const ACTIONS: Record<string, (session: string | undefined, invocation: Invocation) => Work> = {
   list(session, { options }) {
     if (session !== undefined) throw new UsageError('recordings list takes no session')
@@ -154,7 +157,7 @@ function commandsOf({ recordingService, store }: Beside, identity: Secret | unde
   }
 }
 
-/** An age identity as age-keygen writes it: one line among comments. */
+/** Reads an age identity as written by age-keygen: one line among comments. */
 function readIdentity(file: string): Secret {
   const line = readFileSync(file, 'utf8')
     .split('\n')

@@ -39,7 +39,7 @@ export const restore: Command = {
     ]
     if (sessions.running > 0) {
       lines.push(
-        `${sessions.running} sessions ran at that moment: the start closes them, and says what is missing`,
+        `${sessions.running} sessions ran at that moment: the start closes them, and reports the missing data`,
       )
     }
     if (masterKey === 'backup') {

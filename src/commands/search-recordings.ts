@@ -1,4 +1,4 @@
-/** `sallyport recordings search`: the index over sessions, read beside a broker that may be running. */
+/** `sallyport recordings search`: reads the index over sessions, also while the broker runs. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { jsonLine } from '../../recordings/decode/frames/payload.ts'
@@ -11,7 +11,7 @@ import { CONTENT_FIELDS, type ContentField, phrasesOf } from '../search/words.ts
 import type { Beside } from './beside.ts'
 import { UsageError } from './command.ts'
 
-/** Lines that are shown at most: the newest ones. */
+/** The most lines that are shown: the newest. */
 const MAX_SHOWN = 1000
 
 export interface SearchRecordings {
@@ -21,7 +21,9 @@ export interface SearchRecordings {
   json: boolean
 }
 
-/** Prints the newest lines first, and what was left out to standard error. Exit code 1: nothing was found. */
+/**
+ * Prints the newest lines first, and to standard error how many were left out. Exit code 1: nothing found.
+ */
 export function searchRecordings({
   text,
   fields,

@@ -1,4 +1,4 @@
-/** `sallyport serve`: the broker, until a signal ends it. */
+/** `sallyport serve`: runs the broker until a signal ends it. */
 import { startBroker } from '../broker/broker.ts'
 import { loadConfig } from '../config/load.ts'
 import { openLog } from '../host/log.ts'
@@ -22,7 +22,7 @@ export const serve: Command = {
       ...(adminPassword !== undefined && { adminPassword }),
       say: (line) => process.stdout.write(`${line}\n`),
     })
-    // A fault in one connection's aftermath is no reason to cut the others off; what it was is in the log.
+    // A fault after the end of one connection must not cut the others off; it is logged.
     process.on('unhandledRejection', (error) => log.logger.error({ error }, 'internal error'))
     process.stdout.write('sallyport is ready\n')
 
@@ -34,7 +34,7 @@ export const serve: Command = {
           (error: unknown) => log.logger.error({ error }, 'the configuration was not taken over'),
         )
     })
-    // Node's own answer is a debugger on a port of the loopback, for everybody on the machine.
+    // By default Node opens a debugger on a loopback port, for every user of the machine.
     process.on('SIGUSR1', () => log.logger.warn('SIGUSR1 is ignored'))
     const signal = await new Promise<string>((resolve) => {
       for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => resolve(name))

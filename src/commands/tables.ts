@@ -1,4 +1,4 @@
-/** What import and export have in common: the API's own code on the data of a broker, running or not. */
+/** The common part of import and export: the API's own code on a broker's data, whether it runs or not. */
 import type { ApiRequest } from '../api/access/caller.ts'
 import { CSV_NAMES, type CsvName } from '../api/access/table-names.ts'
 import type { ImportContext } from '../api/csv/importer.ts'
@@ -8,7 +8,7 @@ import type { Beside } from './beside.ts'
 import { type Invocation, textOption, UsageError } from './command.ts'
 import { localUser } from './local-user.ts'
 
-/** The type that the command line names. */
+/** Returns the type that the command line names. */
 export function typeOf(word: string | undefined): CsvName {
   const name = CSV_NAMES.find((one) => one === word)
   if (name === undefined) throw new UsageError(`expected a type: one of ${CSV_NAMES.join(', ')}`)
@@ -21,7 +21,7 @@ export function separatorOption(invocation: Invocation): string {
   return separator
 }
 
-/** Who can read the data folder can do everything. */
+/** A user who can read the data folder has all rights. */
 export function whoRunsThis(): ApiRequest {
   const profile = 'product_administrator'
   const caller = {
@@ -32,11 +32,14 @@ export function whoRunsThis(): ApiRequest {
     rights: FACTORY_PROFILES[profile],
     basis: undefined,
   }
-  // what goes wrong is thrown beside, and told at the end
+  // errors are thrown as well, and reported at the end
   return { caller, params: {}, log: { error: () => undefined }, socket: {} }
 }
 
-/** Sign-ins at the API are the running broker's: they see a change with their next request. */
+/**
+ * The API's sign-ins are held by the running broker, which checks each request: a change takes effect at
+ * once.
+ */
 export function contextOf({ store, vault, passwords, audit }: Beside): ImportContext {
   return { deps: { store, vault, passwords, audit, clock: Date.now } }
 }

@@ -1,14 +1,17 @@
 import { readFileSync } from 'node:fs'
 import { type Command, expectNoWords } from './command.ts'
 
-/** The product's version, from package.json: beside src in a clone, one folder higher in a built package. */
+/**
+ * Returns the product's version, from package.json: beside src in a clone, one folder higher in a built
+ * package.
+ */
 export function productVersion(): string {
   for (const place of ['../../package.json', '../../../package.json']) {
     try {
       const { name, version } = JSON.parse(readFileSync(new URL(place, import.meta.url), 'utf8'))
       if (name === 'sallyport') return String(version)
     } catch {
-      // The other place.
+      // Try the other place.
     }
   }
   throw new Error('package.json is missing: install sallyport again')

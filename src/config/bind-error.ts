@@ -1,14 +1,14 @@
-/** Why a listener could not bind, and what helps: in words for the person who started the broker. */
+/** Explains why a listener could not bind, and the remedy, to the person who started the broker. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
-/** Ports below it are the system's unless net.ipv4.ip_unprivileged_port_start says otherwise. */
+/** Ports below it are privileged unless net.ipv4.ip_unprivileged_port_start differs. */
 const FIRST_FREE_PORT = 1024
 /** /proc/net/tcp: the state of a listening socket. */
 const LISTENING = '0A'
-/** What is looked at in /proc before giving up: it only makes a message better. */
+/** Processes to search in /proc before giving up: the result only improves a message. */
 const MAX_PROCESSES = 20_000
 
-/** Inodes of the TCP sockets that listen on `port`, as far as /proc tells. */
+/** Returns the inodes of the TCP sockets that listen on `port`, as far as /proc shows them. */
 function listeningInodes(port: number): Set<string> {
   const inodes = new Set<string>()
   for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
@@ -39,7 +39,10 @@ function holdsSocket(pid: string, inodes: Set<string>): boolean {
   }
 }
 
-/** The program that listens on a TCP port of this machine: `sshd (process 812)`; undefined: /proc does not say. */
+/**
+ * Returns the program that listens on a TCP port of this machine, `sshd (process 812)`, or undefined if /proc
+ * does not show it.
+ */
 export function portHolder(port: number): string | undefined {
   const inodes = listeningInodes(port)
   if (inodes.size === 0) return undefined
@@ -62,8 +65,8 @@ export function portHolder(port: number): string | undefined {
 }
 
 /**
- * The message for a listener that cannot bind. `name` is the listener's key under `listen` in the configuration,
- * `address` what it tried. Never throws.
+ * Returns the message for a listener that cannot bind. `name` is the listener's key under `listen` in the
+ * configuration, `address` the one that it tried. Never throws.
  */
 export function explainBindError(
   error: NodeJS.ErrnoException,

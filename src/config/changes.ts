@@ -1,11 +1,11 @@
-/** What differs between two configurations: the names of keys, never their values. */
+/** The difference of two configurations: the names of keys, never their values. */
 import { Secret } from '../model/secret.ts'
 import type { Config } from './config.ts'
 
-/** Names that are told; how many more there are is told as a number. */
+/** Names that are listed; the rest is a number. */
 const MAX_NAMES = 40
 
-/** `syslog[0].port, recordings.keep_days`; empty: nothing differs. */
+/** Returns `syslog[0].port, recordings.keep_days`, or an empty text if nothing differs. */
 export function configChanges(before: Config, after: Config): string {
   const names = [...difference('', before, after)]
   const more = names.length - MAX_NAMES
@@ -25,7 +25,7 @@ function isPlain(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !(value instanceof Secret)
 }
 
-/** As the key is written in the file. */
+/** Returns the key as written in the file. */
 function nameOf(path: string, key: string, inside: object): string {
   if (Array.isArray(inside)) return `${path}[${key}]`
   const name = key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)

@@ -1,7 +1,7 @@
 /**
- * Checks a parsed configuration against its schema and collects every fault, each in words for the person who
- * wrote the file. TypeBox decides whether a single value fits; the walk around it finds unknown keys, keys and
- * values of later releases, and says what was expected.
+ * Checks a parsed configuration against its schema and collects every fault, in words for the person who
+ * wrote the file. TypeBox decides whether a single value fits; the walk around it finds unknown keys, keys
+ * and values of later releases, and names the expected value.
  */
 import { closest, distance } from 'fastest-levenshtein'
 import type { TSchema } from 'typebox'
@@ -39,7 +39,7 @@ export function pathText(path: readonly (string | number)[]): string {
 const generic = (path: readonly (string | number)[]) =>
   path.filter((part) => typeof part === 'string').join('.')
 
-/** All keys that the schema knows, as full paths without list positions. */
+/** Returns all keys of the schema, as full paths without list positions. */
 export function knownKeys(schema: TSchema): string[] {
   const keys: string[] = []
   const walk = (node: Node, path: string): void => {
@@ -95,7 +95,10 @@ class Checker {
     }
   }
 
-  /** A map goes to the branch that has its first key, so that the fault inside is named and not the whole. */
+  /**
+   * Checks a map against the branch that has its first key, so that the error names the fault inside and not
+   * the whole map.
+   */
   #union(node: Node, value: unknown, path: (string | number)[], secret: boolean): void {
     const maps = (node.anyOf ?? []).filter((branch) => branch.type === 'object')
     const first = isMap(value) ? Object.keys(value)[0] : undefined
@@ -134,7 +137,10 @@ class Checker {
   }
 }
 
-/** Every fault of `value`, in the order of the file; none: it fits the schema once defaults are filled in. */
+/**
+ * Returns every fault of `value`, in the order of the file. Without any, the value fits the schema once
+ * defaults are filled in.
+ */
 export function checkAgainst(schema: TSchema, value: unknown): Problem[] {
   const checker = new Checker(knownKeys(schema))
   checker.walk(schema as Node, value, [], false)

@@ -1,4 +1,6 @@
-/** The configuration as the broker uses it: defaults filled in, paths absolute, units resolved, secrets read. */
+/**
+ * The configuration that the broker uses: defaults filled in, paths absolute, units converted, secrets read.
+ */
 import type { HoldRelease } from '../model/objects.ts'
 import type { NlaMode } from '../model/rdp-ticket.ts'
 import type { Secret } from '../model/secret.ts'
@@ -11,7 +13,7 @@ export interface ListenAddress {
 }
 
 export interface TlsListen extends ListenAddress {
-  /** Absent: self-signed, in the data folder. Both or none. */
+  /** Absent: self-signed, in the data folder. Both fields or none. */
   certificate?: string
   key?: string
 }
@@ -22,9 +24,9 @@ export interface ClearTextListen extends ListenAddress {
 }
 
 export interface VncListen extends TlsListen {
-  /** What is offered to viewers, in this order. */
+  /** Security types offered to viewers, in this order. */
   securityTypes: VncOfferedType[]
-  /** Networks that viewers may come from which leave the desktop in clear text. */
+  /** Networks from which viewers may leave the desktop in clear text. */
   allowClear: string[]
 }
 
@@ -32,7 +34,7 @@ export interface RdpListen extends TlsListen {
   nla: NlaMode
 }
 
-/** `host`: an address. */
+/** `host`: an address, not a name. */
 export interface DnsServer {
   host: string
   port: number
@@ -43,7 +45,7 @@ export interface SyslogTarget {
   port: number
   transport: 'udp' | 'tcp' | 'tls'
   format: 'rfc5424'
-  /** PEM file to check the receiver with; absent: the system's authorities. */
+  /** PEM file with the receiver's authorities; absent: the system's. */
   ca?: string
 }
 
@@ -60,22 +62,22 @@ export type TrapTarget = { host: string; port: number; inform: boolean } & (
 )
 
 export interface ObjectStoreConfig {
-  /** Absent: Amazon's of the region. */
+  /** Absent: Amazon's for the region. */
   endpoint?: string
   region: string
   bucket: string
-  /** Empty, or ending with a slash. */
+  /** Empty, or ends with a slash. */
   prefix: string
   accessKey: string
   secretKey: Secret
   pathStyle: boolean
-  /** PEM file to check the store with; absent: the system's authorities. */
+  /** PEM file with the store's authorities; absent: the system's. */
   ca?: string
-  /** Milliseconds; absent: always. */
+  /** Milliseconds; absent: for ever. */
   keepLocal?: number
   /** Milliseconds. */
   segmentInterval: number
-  /** Bytes a second; 0: as fast as it goes. */
+  /** Bytes per second; 0: no limit. */
   rate: number
 }
 
@@ -83,13 +85,16 @@ export const LOG_LEVELS = ['error', 'warn', 'info', 'debug', 'trace'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
 export interface Config {
-  /** The configuration file. */
+  /** Path of the configuration file. */
   file: string
-  /** Files that hold secrets in clear text: this one where it does, those that it names, private keys of listeners. */
+  /**
+   * Files with secrets in clear text: this one if it has any, the files that it names, the listeners' private
+   * keys.
+   */
   secretFiles: string[]
   dataDir: string
   hostname: string
-  /** A listener that is switched off is absent. */
+  /** A disabled listener is absent. */
   listen: {
     https?: TlsListen
     ssh?: ListenAddress
@@ -103,42 +108,42 @@ export interface Config {
   ssh: {
     /** Shown before sign-in, by every front; lines end with CR LF. */
     banner?: string
-    /** Shown after it, in a terminal; lines end with CR LF. */
+    /** Shown after sign-in, in a terminal; lines end with CR LF. */
     motd?: string
-    /** Files with certificates about the host keys of the front. */
+    /** Files with certificates for the front's host keys. */
     hostCertificates: string[]
-    /** Files with the public keys of authorities, and with what is revoked. */
+    /** Files with the public keys of authorities, and with revoked keys. */
     userCa: string[]
     revokedKeys?: string
     revokedHostKeys?: string
   }
-  /** Resolvers that are believed when they say that DNSSEC proves an answer; in this order. */
+  /** Resolvers that are trusted to validate DNSSEC, in this order. */
   dns: { servers: DnsServer[] }
   database: { file: string }
   masterKey: { file: string } | { env: string }
   recordings: {
     directory: string
-    /** age recipients besides the broker's own. */
+    /** Further age recipients besides the broker. */
     recipients: string[]
-    /** Whether the broker is a recipient itself. */
+    /** Whether the broker itself is a recipient. */
     brokerKey: boolean
-    /** What is put into the index over sessions. */
+    /** Contents of the index over sessions. */
     search: 'full' | 'commands' | 'off'
     /** Bytes. */
     minFree: number
     alarmFree: number
     /** Days; 0: for ever. */
     keepDays: number
-    /** People that it takes to end a legal hold. */
+    /** How many people end a legal hold. */
     holdRelease: HoldRelease
-    /** Bytes of all recordings; 0: as much as there is room for. */
+    /** Bytes of all recordings; 0: no limit. */
     maxSize: number
     objectStore?: ObjectStoreConfig
   }
   audit: {
-    /** Days that rows of the audit log are kept; 0: for ever. */
+    /** Days to keep rows of the audit log; 0: for ever. */
     keepDays: number
-    /** Folder that they are written to before they are removed; absent: nowhere. */
+    /** Folder to write rows to before they are removed; absent: none. */
     archive?: string
   }
   /** Milliseconds. */

@@ -1,13 +1,16 @@
-/** Files with secrets, of the configuration and named by it, that other users of the machine could read or change. */
+/**
+ * Finds files with secrets, the configuration itself and those that it names, that other users of the machine
+ * could read or change.
+ */
 import { statSync } from 'node:fs'
 import type { Config } from './config.ts'
 
-/** Group may write, others may read or write. A group that may read was put there by somebody who meant it. */
+/** Group may write, others may read or write. A group that may read was set so on purpose. */
 const EXPOSED = 0o026
 
 /**
- * Returns a sentence for each such file that others can come by, with the remedy. A file that is missing is left to
- * whoever reads it. `uid` is the user that the broker runs as.
+ * Returns a sentence for each exposed file, with the remedy. A missing file is reported by its reader. `uid`
+ * is the user that the broker runs as.
  */
 export function exposedFiles(
   { secretFiles }: Pick<Config, 'secretFiles'>,

@@ -1,6 +1,6 @@
 /**
- * config/schema.json for editors, made from the schema that the loader uses:
- * `node src/config/jsonschema.ts > config/schema.json`. A test says when it is out of date.
+ * config/schema.json for editors, made from the loader's schema: `node src/config/jsonschema.ts >
+ * config/schema.json`. A test fails if it is out of date.
  */
 import { ConfigSchema } from './schema.ts'
 
@@ -11,8 +11,8 @@ const isNode = (value: Json | undefined): value is Node =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * As an editor should see it: a key with a default may be left out, or stand there empty, as the loader takes
- * it; our own keywords are dropped.
+ * Adapts the schema for editors: a key with a default may be absent or empty, as in the loader; our own
+ * keywords are removed.
  */
 function forEditors(value: Json): Json {
   if (Array.isArray(value)) return value.map(forEditors)
@@ -37,7 +37,7 @@ function forEditors(value: Json): Json {
   return schema
 }
 
-/** The text of config/schema.json. */
+/** Returns the text of config/schema.json. */
 export function configJsonSchema(): string {
   const schema = forEditors(JSON.parse(JSON.stringify(ConfigSchema)) as Json)
   const document = {

@@ -1,4 +1,4 @@
-/** The part of the schema that says where to listen. */
+/** The part of the schema for the listeners. */
 import Type, { type TSchema } from 'typebox'
 import { NLA_MODES } from '../model/rdp-ticket.ts'
 import { VNC_OFFERED_TYPES } from '../model/vnc-options.ts'
@@ -12,7 +12,7 @@ const ListenPort = (port: number) =>
     title: 'a port number from 0 to 65535',
     description: 'TCP port; 0: the system chooses one',
   })
-/** Where clear text stays on this machine. */
+/** Networks on which clear text stays within this machine. */
 const LOOPBACK_NETWORKS = ['127.0.0.0/8', '::1/128']
 
 const Off = Type.Literal('off')
@@ -33,7 +33,7 @@ const withTls = (port: number) =>
     },
     closed,
   )
-/** Those of this machine unless others are named. */
+/** Defaults to the networks of this machine. */
 const Networks = (description: string) =>
   Type.Array(
     Type.String({ minLength: 2, maxLength: 64, title: 'an address or a network such as 10.0.0.0/8' }),
@@ -51,7 +51,7 @@ const inClearText = (port: number) =>
       host: AllAddresses,
       port: ListenPort(port),
       allow: Networks(
-        'clients from elsewhere are turned away: whoever is on the way reads passwords and all else',
+        'networks that clients may come from; others are rejected, since passwords and all data are readable on the way',
       ),
     },
     closed,
@@ -78,16 +78,16 @@ export const Listen = Type.Object(
               minItems: 1,
               uniqueItems: true,
               title: 'a list of security types, one at least',
-              description: 'ways to sign in that viewers are offered, in this order',
+              description: 'security types offered to viewers, in this order',
             },
           ),
           allow_clear: Networks(
-            "where viewers may come from that leave the desktop in clear text (VNC password by ticket, Apple's sign-in): whoever is on the way sees it",
+            "networks from which viewers may use a clear-text desktop (VNC password by ticket, Apple's sign-in), which is readable on the way",
           ),
         },
         closed,
       ),
-      'VNC, inside TLS where the viewer can do it',
+      'VNC, inside TLS if the viewer supports it',
     ),
     rdp: listener(
       Type.Object(
@@ -97,7 +97,7 @@ export const Listen = Type.Object(
             default: 'tickets',
             title: `one of ${NLA_MODES.join(', ')}`,
             description:
-              'when clients sign in by CredSSP (NLA), which takes a one-time ticket: with one and where a client can do nothing else, never, or always',
+              'when clients sign in by CredSSP (NLA), which needs a one-time ticket: with a ticket or without another way (tickets), never (off), always (required)',
           }),
         },
         closed,

@@ -1,4 +1,4 @@
-/** Reads the configuration file: YAML, checked against the schema; every fault is named with its line. */
+/** Reads the configuration file: YAML, checked against the schema; errors name the line of each fault. */
 import { readFileSync, statSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
@@ -12,7 +12,7 @@ import { type ConfigFile, ConfigSchema } from './schema.ts'
 /** Bytes; a configuration is a page or two. */
 const MAX_FILE = 1024 * 1024
 
-/** Says everything that is wrong with the file, one line for each fault. */
+/** Lists every fault of the file, one line each. */
 export class ConfigError extends Error {
   readonly problems: readonly string[]
 
@@ -23,15 +23,15 @@ export class ConfigError extends Error {
   }
 }
 
-/** What the configuration may read of its surroundings. */
+/** The parts of the environment that the configuration may read. */
 export interface Surroundings {
   env: Readonly<Record<string, string | undefined>>
   hostname: string
 }
 
 /**
- * The configuration in `file`. Throws ConfigError when it cannot be read, is no YAML, or has any fault; secrets
- * that it refers to by file or variable are read, the master key is not.
+ * Loads the configuration in `file`. Throws ConfigError if it cannot be read, is not YAML, or has any fault.
+ * Reads the secrets that it names by file or variable, but not the master key.
  */
 export function loadConfig(
   file: string,
@@ -48,10 +48,10 @@ export function loadConfig(
   return parseConfig(text, resolve(file), surroundings)
 }
 
-/** As `loadConfig`, of a text; `file` is what relative paths start from. */
+/** Parses a text like `loadConfig`; relative paths start at `file`. */
 export function parseConfig(text: string, file: string, surroundings: Surroundings): Config {
   const lines = new LineCounter()
-  // without pretty errors: those quote the line, and a line may hold a secret
+  // no pretty errors: they quote the line, which may hold a secret
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
   const at = (offset: number, message: string) => `${file}:${lines.linePos(offset).line}: ${message}`
   if (document.errors.length > 0) {
@@ -72,7 +72,7 @@ function plain(document: Document, file: string): unknown {
   try {
     return document.toJS()
   } catch (error) {
-    // an alias to nothing, or aliases that multiply
+    // an alias without an anchor, or too many aliases
     throw new ConfigError([`${file}: ${(error as Error).message}`])
   }
 }
@@ -83,7 +83,7 @@ function yamlMessage(error: { code: string; message: string; pos: [number, numbe
   return loneDash ? `${message}; write "-" in quotes` : message
 }
 
-/** A section whose keys are all commented out is read as one that is not there. */
+/** Treats a section whose keys are all commented out as absent. */
 function dropEmpty(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(dropEmpty)
   if (typeof value !== 'object' || value === null) return value
@@ -94,7 +94,9 @@ function dropEmpty(value: unknown): unknown {
   )
 }
 
-/** Where the key or list item of a path stands in the file; the deepest part of the path that is there. */
+/**
+ * Returns the offset of a path's key or list item in the file, or of the deepest existing part of the path.
+ */
 function offsetOf(document: Document, path: readonly (string | number)[]): number {
   let node: unknown = document.contents
   let offset = 0

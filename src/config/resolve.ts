@@ -1,4 +1,4 @@
-/** From the file's content, checked and with defaults, to the configuration in use: paths, units, secrets. */
+/** Turns the checked file with its defaults into the configuration in use: paths, units, secrets. */
 import { Buffer } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
@@ -25,13 +25,13 @@ const MAX_GRACE = parseDuration('1h')
 const SYSLOG_PORT = 514
 /** RFC 5425 4.1. */
 const SYSLOG_TLS_PORT = 6514
-/** RFC 3414 11.2: passwords shorter than that are refused by managers. */
+/** RFC 3414 11.2: managers refuse shorter passwords. */
 const MIN_SNMP_PASSWORD = 8
 
 /** C0 but tab and line ends, DEL and C1. */
 const CONTROL = /(?!\t|\r|\n)\p{Cc}/u
 
-/** Of a URL. */
+/** Matches the host of a URL. */
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
 
 type Path = (string | number)[]
@@ -39,7 +39,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 class Resolver {
   readonly problems: Problem[] = []
-  /** Absolute paths. */
+  /** Holds absolute paths. */
   readonly secretFiles = new Set<string>()
   readonly #file: string
   readonly #dataDir: string
@@ -90,7 +90,7 @@ class Resolver {
     return Secret.of(text ?? '')
   }
 
-  /** A text for terminals: the banner, or the message of the day. */
+  /** Reads a text for terminals: the banner, or the message of the day. */
   shown(key: 'banner' | 'motd', source: string | { file: string }): string {
     const path: Path = ['ssh', key]
     let text = ''
@@ -149,7 +149,7 @@ class Resolver {
 
   dnsServer(server: DnsServer, i: number): DnsServer {
     const { host } = server
-    // a name would have to be resolved first, by a resolver that nobody vouches for
+    // a name would need a resolver, and none is trusted yet
     if (isIP(host) === 0) this.fail(['dns', 'servers', i, 'host'], `expected an address, got ${host}`)
     return server
   }
@@ -190,8 +190,8 @@ class Resolver {
       return { host, port, inform, version: '2c', community }
     }
     if (!inform) {
-      // An unacknowledged version 3 notification is timed by the sender's own engine clock, which has to
-      // survive restarts (RFC 3414 2.2); with an inform the receiver's clock counts.
+      // The sender's own engine clock times an unacknowledged version 3 notification, so it would have to
+      // survive restarts (RFC 3414 2.2); with an inform the receiver's clock is used.
       this.fail(path, 'version 3 is available with inform: true only')
     }
     return {
@@ -247,7 +247,7 @@ class Resolver {
     if (endpoint !== undefined && !URL.canParse(endpoint)) {
       this.fail([...path, 'endpoint'], `expected https://HOST or https://HOST:PORT, got ${endpoint}`)
     } else if (endpoint?.startsWith('http:') && !LOOPBACK.test(new URL(endpoint).hostname)) {
-      // who listens could read the metadata of recordings, and change what is read back
+      // an eavesdropper could read the metadata of recordings, and change downloads
       this.fail([...path, 'endpoint'], `expected https://, got ${endpoint}: http is for this machine only`)
     }
     return {
@@ -275,7 +275,10 @@ class Resolver {
   }
 }
 
-/** `file` is the configuration file's absolute path. The configuration is of use only without problems. */
+/**
+ * `file` is the configuration file's absolute path. The configuration may be used only if there are no
+ * problems.
+ */
 export function resolveConfig(
   content: ConfigFile,
   file: string,

@@ -1,9 +1,9 @@
 /**
- * The schema of the configuration file: every key that works, its default and what it means. A key of a later
- * release is not in it, but is known by name, so that it is refused as "not available yet" and not as unknown.
+ * The schema of the configuration file: every supported key, its default and its meaning. Keys of a later
+ * release are not in it but are known by name, so that the error is "not available yet" and not "unknown".
  *
- * `title` is what an error says was expected; `description` documents the key in config/schema.json;
- * `secret` keeps what was written there out of error texts.
+ * `title` is the expected value in an error; `description` documents the key in config/schema.json; `secret`
+ * keeps the value out of error texts.
  */
 import Type, { type Static } from 'typebox'
 import { LEAST_MIN_LENGTH, MIN_LENGTH, MOST_MIN_LENGTH } from '../model/password-length.ts'
@@ -11,7 +11,7 @@ import { Listen } from './listeners.ts'
 import { DURATION_PATTERN, SIZE_PATTERN } from './units.ts'
 import { closed, Host, Path } from './values.ts'
 
-/** Bytes, of the message of the day too; fits in one message. */
+/** Bytes, also of the message of the day; fits in one message. */
 export const MAX_BANNER = 8192
 
 const RemotePort = Type.Integer({ minimum: 1, maximum: 65535, title: 'a port number from 1 to 65535' })
@@ -49,32 +49,32 @@ const ObjectStore = Type.Object(
         pattern: '^https?://[A-Za-z0-9:._\\[\\]-]{1,255}/?$',
         title: 'https://HOST or https://HOST:PORT',
         description:
-          'the store; http:// is taken for 127.0.0.1, ::1 and localhost only. Default: Amazon S3 of the region',
+          'the store; http:// only for 127.0.0.1, ::1 and localhost. Default: Amazon S3 of the region',
       }),
     ),
     region: Type.String({
       pattern: '^[A-Za-z0-9-]{1,64}$',
       default: 'us-east-1',
       title: 'the name of a region',
-      description: 'what signatures are made for; other stores than Amazon take us-east-1 as a rule',
+      description: 'region of the signatures; stores other than Amazon usually accept us-east-1',
     }),
     bucket: Type.String({
       pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$',
       title: 'the name of a bucket',
-      description: 'it has to be there',
+      description: 'must exist',
     }),
     prefix: Type.String({
       pattern: '^([A-Za-z0-9._-]{1,64}/){0,8}$',
       default: '',
       title: 'empty, or folders that end with a slash',
-      description: 'before the keys of all objects',
+      description: 'prefix of the keys of all objects',
     }),
     access_key: Type.String({ minLength: 1, maxLength: 256, title: 'the id of an access key' }),
     secret_key: Secret('the secret of the access key'),
     path_style: Type.Boolean({
       default: false,
       title: 'true or false',
-      description: 'ENDPOINT/BUCKET/KEY instead of BUCKET.ENDPOINT/KEY: most stores but Amazon want it',
+      description: 'ENDPOINT/BUCKET/KEY instead of BUCKET.ENDPOINT/KEY: most stores except Amazon require it',
     }),
     ca: Type.Optional(Path('certificates (PEM) to check the store with; default: those of the system')),
     keep_local: Type.String({
@@ -82,7 +82,7 @@ const ObjectStore = Type.Object(
       default: 'always',
       title: 'a duration such as 90s, 15m, 8h or 30d, or always',
       description:
-        'how long the file of a recording stays on the disk after its copy was read back from the store; replay and verification fetch it from there afterwards',
+        'how long a recording stays on disk after its copy in the store was verified; afterwards replay and verification fetch it from the store',
     }),
     segment_interval: Duration({
       default: '15s',
@@ -92,13 +92,13 @@ const ObjectStore = Type.Object(
       pattern: `^off$|${SIZE_PATTERN}`,
       default: '64MiB',
       title: 'a size such as 64KiB, 100MiB or 1GiB, or off',
-      description: 'bytes a second to the store and from it, on average',
+      description: 'average bytes per second, uploads and downloads together',
     }),
   },
   {
     ...closed,
     title: 'an object store: { endpoint, region, bucket, prefix, access_key, secret_key, … }',
-    description: 'an S3-compatible object store that gets a copy of each recording while it is made',
+    description: 'an S3-compatible object store that gets a copy of each recording while its session runs',
   },
 )
 
@@ -109,7 +109,7 @@ const Syslog = Type.Object(
     transport: Choice(['udp', 'tcp', 'tls'], {
       default: 'udp',
       description:
-        'udp can lose messages; tcp and tls queue them while the receiver is away. A message has at most 8 KB',
+        'udp can lose messages; tcp and tls queue them while the receiver is down. A message has at most 8 KB',
     }),
     format: Choice(['rfc5424'], { default: 'rfc5424', description: 'form of the message' }),
     ca: Type.Optional(
@@ -126,12 +126,12 @@ const Trap = Type.Object(
     version: Type.Union([Type.Literal('2c'), Type.Literal(3)], {
       default: '2c',
       title: '2c or 3',
-      description: 'of SNMP; version 3 always authenticates and encrypts, and needs inform: true',
+      description: 'SNMP version; 3 always authenticates and encrypts, and needs inform: true',
     }),
     inform: Type.Boolean({
       default: false,
       title: 'true or false',
-      description: 'ask the manager to acknowledge, and repeat when it does not',
+      description: 'require an acknowledgement, and repeat the notification without one',
     }),
     community: Type.Optional(Secret('version 2c: the community')),
     user: Type.Optional(
@@ -168,10 +168,10 @@ export const ConfigSchema = Type.Object(
     listen: Listen,
     ssh: Type.Object(
       {
-        banner: Type.Optional(Shown('what every client is shown before it signs in; at most 8 KiB')),
+        banner: Type.Optional(Shown('text for every client before sign-in; at most 8 KiB')),
         motd: Type.Optional(
           Shown(
-            'the message of the day: what a terminal is shown once after the sign-in, before a shell or the menu, and a client of RDP before the list of targets or the desktop; at most 8 KiB',
+            'the message of the day, shown once after sign-in: in a terminal before a shell or the menu, over RDP before the list of targets or the desktop; at most 8 KiB',
           ),
         ),
         host_certificates: Type.Array(Path('a certificate, one line'), {
@@ -179,34 +179,39 @@ export const ConfigSchema = Type.Object(
           maxItems: 16,
           title: 'a list of files',
           description:
-            'OpenSSH certificates about the host keys of the front (data_dir/ssh/*.pub), for clients that ask for one; at most one for each key',
+            "OpenSSH certificates for the front's host keys (data_dir/ssh/*.pub), for clients that request one; at most one per key",
         }),
-        user_ca: Type.Array(Path('public keys, one a line'), {
+        user_ca: Type.Array(Path('public keys, one per line'), {
           default: [],
           maxItems: 16,
           title: 'a list of files',
           description:
-            "public keys of authorities: their OpenSSH certificates sign in the users whose names are among a certificate's principals",
+            "public keys of authorities: a user may sign in with an OpenSSH certificate of theirs that lists the user's name as a principal",
         }),
         revoked_keys: Type.Optional(
           Path(
-            'keys and certificates that sign in nobody: an OpenSSH revocation list, or public keys, one a line',
+            "users' keys and certificates that are refused: an OpenSSH revocation list, or public keys, one per line",
           ),
         ),
         revoked_host_keys: Type.Optional(
           Path(
-            "targets' host keys and certificates that are never believed: an OpenSSH revocation list, or public keys, one a line",
+            "targets' host keys and certificates that are refused: an OpenSSH revocation list, or public keys, one per line",
           ),
         ),
       },
-      { ...closed, default: {}, description: 'what the SSH front shows, and whom SSH believes' },
+      { ...closed, default: {}, description: 'texts, certificates and authorities of the SSH front' },
     ),
     dns: Type.Object(
       {
         servers: Type.Array(
           Type.Object(
             {
-              host: Type.String({ minLength: 2, maxLength: 64, title: 'an address', description: 'no name' }),
+              host: Type.String({
+                minLength: 2,
+                maxLength: 64,
+                title: 'an address',
+                description: 'not a name',
+              }),
               port: { ...RemotePort, default: 53, description: 'UDP and TCP port' },
             },
             { ...closed, title: 'a resolver: { host, port }' },
@@ -216,7 +221,7 @@ export const ConfigSchema = Type.Object(
             maxItems: 4,
             title: 'a list of resolvers',
             description:
-              'validating resolvers that are asked for SSHFP records (host_key_policy dns), in this order. Their word that DNSSEC proves an answer is believed: on loopback, or over a path that nobody else can reach',
+              'resolvers for SSHFP records (host_key_policy dns), in this order. They must validate DNSSEC, and their result is trusted: reach them on loopback, or over a protected path',
           },
         ),
       },
@@ -254,10 +259,10 @@ export const ConfigSchema = Type.Object(
           default: 0,
           title: 'a number of days',
           description:
-            'events that are older are removed from the audit log, day by day, behind a signed handover; what is needed to verify recordings stays; 0: none is',
+            'older events are removed from the audit log, day by day, with a signed handover; events that verify recordings stay; 0: no limit',
         }),
         archive: Type.Optional(
-          Path('a folder that events are written to as by audit export before they are removed'),
+          Path('a folder to which events are exported before they are removed, as by audit export'),
         ),
       },
       { ...closed, default: {} },
@@ -271,31 +276,31 @@ export const ConfigSchema = Type.Object(
             default: [],
             maxItems: 32,
             title: 'a list of age recipients (age1…)',
-            description: "auditors' age keys that open recordings besides the broker's own",
+            description: "auditors' age recipients, who can open recordings besides the broker",
           },
         ),
         broker_key: Type.Boolean({
           default: true,
           title: 'true or false',
           description:
-            'whether the broker can open recordings itself; false: only recipients can, so that it exports none and searches no output',
+            'whether the broker can open recordings itself; false: only recipients can, and the broker exports no recordings and searches no output',
         }),
         search: Choice(['full', 'commands', 'off'], {
           default: 'full',
           description:
-            'what of sessions can be searched: commands, files and output; only what the audit log has of commands and files; nothing. The index holds clear text',
+            'the searchable content of sessions: commands, files and output (full); commands and files from the audit log (commands); nothing (off). The index holds clear text',
         }),
         min_free: Type.String({
           pattern: SIZE_PATTERN,
           default: '1GiB',
           title: 'a size such as 64KiB, 100MiB or 1GiB',
-          description: 'free space on the volume below which sessions end and none begin',
+          description: 'free space on the volume below which running sessions end and no new ones begin',
         }),
         alarm_free: Type.Optional(
           Type.String({
             pattern: SIZE_PATTERN,
             title: 'a size such as 64KiB, 100MiB or 1GiB',
-            description: 'free space on the volume below which an event says so; default: twice min_free',
+            description: 'free space on the volume below which an event is logged; default: twice min_free',
           }),
         ),
         keep_days: Type.Integer({
@@ -304,19 +309,19 @@ export const ConfigSchema = Type.Object(
           default: 0,
           title: 'a number of days',
           description:
-            'recordings of sessions that began longer ago are deleted, but those on legal hold; 0: none is',
+            'recordings of sessions that began longer ago are deleted, except those on legal hold; 0: no limit',
         }),
         hold_release: Choice(['one', 'two'], {
           default: 'one',
           description:
-            'how many people it takes to end a legal hold: one with the right, or two, of whom the second confirms within a day what the first has asked for',
+            "how many people end a legal hold: one with the right, or two, the second of whom confirms the first one's request within a day",
         }),
         max_size: Type.String({
           pattern: `^off$|${SIZE_PATTERN}`,
           default: 'off',
           title: 'a size such as 64KiB, 100MiB or 1GiB, or "off"',
           description:
-            'of all recordings together: beyond it the oldest are deleted, but those on legal hold; "off": none is',
+            'size of all recordings above which the oldest are deleted, except those on legal hold; "off": no limit',
         }),
         object_store: Type.Optional(ObjectStore),
       },
@@ -333,25 +338,24 @@ export const ConfigSchema = Type.Object(
           maximum: MOST_MIN_LENGTH,
           default: MIN_LENGTH,
           title: `a number from ${LEAST_MIN_LENGTH} to ${MOST_MIN_LENGTH}`,
-          description: 'characters that a new password of a user has to have at least',
+          description: "the fewest characters of a user's new password",
         }),
       },
-      { ...closed, default: {}, description: 'what passwords of users have to be, when they are set' },
+      { ...closed, default: {}, description: 'rules for new passwords of users' },
     ),
     ticket_lifetime: Duration({
       default: '5m',
-      description:
-        'how long a one-time ticket (POST /targets/TARGET/ticket) waits for its viewer to come; 10s to 1h',
+      description: 'how long a one-time ticket (POST /targets/TARGET/ticket) is valid; 10s to 1h',
     }),
     shutdown_grace: Duration({
       default: '30s',
-      description: 'how long running sessions may go on after SIGTERM; 0s to 1h',
+      description: 'how long running sessions may continue after SIGTERM; 0s to 1h',
     }),
     syslog: Type.Array(Syslog, {
       default: [],
       maxItems: 16,
       title: 'a list of syslog receivers',
-      description: 'where events go as RFC 5424 messages',
+      description: 'receivers of events, as RFC 5424 messages',
     }),
     snmp: Type.Object(
       {
@@ -366,7 +370,7 @@ export const ConfigSchema = Type.Object(
           default: [],
           maxItems: 16,
           title: 'a list of receivers of notifications',
-          description: 'where notifications go',
+          description: 'receivers of notifications',
         }),
       },
       { ...closed, default: {} },
@@ -375,13 +379,13 @@ export const ConfigSchema = Type.Object(
       {
         level: Choice(['error', 'warn', 'info', 'debug', 'trace'], {
           default: 'info',
-          description: "of the broker's own messages; events are always written",
+          description: "level of the broker's own messages; events are always written",
         }),
         file: Type.String({
           minLength: 1,
           default: '-',
           title: 'the path of a file, or "-" in quotes',
-          description: 'one JSON object a line; "-": standard output',
+          description: 'one JSON object per line; "-": standard output',
         }),
       },
       { ...closed, default: {} },
@@ -395,7 +399,7 @@ export type ConfigFile = Static<typeof ConfigSchema>
 /** Keys of later releases, as full paths without list positions. */
 export const LATER_KEYS: readonly string[] = ['workers', 'snmp.agent']
 
-/** Values of later releases, by the key that they belong to. */
+/** Values of later releases, by their key. */
 export const LATER_VALUES: Readonly<Record<string, RegExp>> = {
   'database.url': /^postgres(ql)?:/,
   'syslog.format': /^(cef|leef)$/,

@@ -1,4 +1,4 @@
-/** Durations and sizes as they are written in the configuration: a whole number and its unit, no space. */
+/** Durations and sizes as written in the configuration: a whole number and its unit, without a space. */
 
 const DURATION_UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const SIZE_UNITS: Readonly<Record<string, number>> = {
@@ -19,12 +19,12 @@ function parse(text: string, pattern: string, units: Readonly<Record<string, num
   return Number.parseInt(text, 10) * factor
 }
 
-/** `90s 15m 8h 30d` in milliseconds. Throws RangeError for anything else. */
+/** Parses `90s 15m 8h 30d` to milliseconds. Throws RangeError for any other text. */
 export function parseDuration(text: string): number {
   return parse(text, DURATION_PATTERN, DURATION_UNITS, 'a duration such as 90s, 15m, 8h or 30d')
 }
 
-/** `512B 64KiB 1GiB` in bytes. Throws RangeError for anything else. */
+/** Parses `512B 64KiB 1GiB` to bytes. Throws RangeError for any other text. */
 export function parseSize(text: string): number {
   return parse(text, SIZE_PATTERN, SIZE_UNITS, 'a size such as 64KiB, 100MiB or 1GiB')
 }

@@ -1,4 +1,4 @@
-/** Kinds of values that several parts of the configuration have. */
+/** Types of values that several parts of the configuration use. */
 import Type from 'typebox'
 
 export const closed = { additionalProperties: false }

@@ -1,33 +1,36 @@
 /**
- * The index over what happened in sessions: lines of commands, of files, and of output, each with its time. One
- * interface, so that another database can take the embedded one's place.
+ * The index of session content: lines of commands, of files, and of output, each with its time. One
+ * interface, so that another database can replace the embedded one.
  */
 import type { ContentField, ContentTest } from '../search/words.ts'
 
-/** Sessions that one comparison may find; more is told as such, and not in part. */
+/**
+ * Limit of the sessions that one comparison may find; above it the result is `too_many`, without any
+ * sessions.
+ */
 export const MAX_SESSIONS_FOUND = 20_000
-/** Lines of one session, for one comparison, that are told. */
+/** Limit of the returned lines of one session, for one comparison. */
 export const MAX_MATCHES = 1000
 
 /** Times in milliseconds since the session began. */
 export interface ContentLine {
   at: number
-  /** undefined: known from an event, which names no channel. */
+  /** Undefined for a line from an event, which names no channel. */
   channel: number | undefined
   text: string
 }
 
-/** What an event of the audit log is to the index. */
+/** An event of the audit log, as the index reads it. */
 export type ContentEvent =
-  /** In milliseconds since the epoch. */
+  /** Beginning of the session, in milliseconds since the epoch. */
   | { kind: 'begin'; session: string; begin: number }
   | { kind: 'line'; session: string; field: 'command' | 'file'; time: number; text: string }
-  /** The recording was deleted: nothing of the session stays here. */
+  /** The recording was deleted: the index removes the session. */
   | { kind: 'gone'; session: string }
-  /** It was not deleted after all. */
+  /** The deletion failed: the session is back. */
   | { kind: 'back'; session: string }
 
-/** What a closed recording is to the index. */
+/** Lines of a closed recording for the index. */
 export interface RecordedLines {
   session: string
   /** Milliseconds since the epoch. */
@@ -35,9 +38,11 @@ export interface RecordedLines {
   digest: string
   output: ContentLine[]
   files: ContentLine[]
-  /** Those that stand here already, as events, are passed over: the log has not always all of them. */
+  /**
+   * Commands that the index already has from events are skipped: the log does not always have all of them.
+   */
   commands: ContentLine[]
-  /** Lines were left out, for there were too many. */
+  /** Set if lines were left out, because there were too many. */
   isPartial: boolean
 }
 
@@ -46,35 +51,38 @@ export interface Match {
   field: ContentField
   at: number
   channel: number | undefined
-  /** Of the line, around the first words that were found. */
+  /** Part of the line, around the first words that were found. */
   excerpt: string
 }
 
-/** Of a session: its output is in the index, whole or in part; or only what the audit log has of it. */
+/** Indexed part of a session: its output whole or in part, or only its events in the audit log. */
 export type Extent = 'full' | 'partial' | 'events'
 
-/** `too_many`: more than MAX_SESSIONS_FOUND; `too_slow`: it took longer than one search may. */
+/** `too_many`: more than MAX_SESSIONS_FOUND; `too_slow`: the search exceeded its time limit. */
 export type FoundSessions = string[] | 'too_many' | 'too_slow'
 
 export interface ContentIndex {
-  /** Ids of the sessions with such a line; `between`: only of those that began then (milliseconds, `to` excluded). */
+  /**
+   * Returns ids of the sessions with such a line; `between` restricts them to those that began then
+   * (milliseconds, `to` excluded).
+   */
   sessionsWith(test: ContentTest, between?: { from: number; to: number }): Promise<FoundSessions>
-  /** The lines of one session that meet one of the tests, in their order. */
+  /** Returns the lines of one session that match any of the tests, in their order. */
   matches(session: string, tests: readonly ContentTest[]): Promise<Match[]>
-  /** The newest lines of all sessions that meet one of the tests, `limit` at most of each test. */
+  /** Returns the newest lines of all sessions that match any of the tests, at most `limit` for each test. */
   newest(tests: readonly ContentTest[], limit: number): Promise<Match[]>
   extent(session: string): Promise<Extent>
 }
 
-/** The index as those see it who answer to somebody. */
+/** The index, as the API uses it. */
 export interface Contents {
   index: ContentIndex
   mode: 'full' | 'commands'
-  /** Output is not there because only auditors open recordings. */
+  /** Set if output is not indexed because only auditors can open recordings. */
   isSealed: boolean
 }
 
-/** Too many searches wait already. */
+/** The limit of waiting searches is reached. */
 export class ContentsBusyError extends Error {
   override readonly name = 'ContentsBusyError'
 }

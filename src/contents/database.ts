@@ -1,8 +1,9 @@
 /**
- * The index in SQLite: FTS5 tables in a file of its own. A line's rowid is its session's number and its own number
- * within the session, so that the newest sessions are found first, and the lines of one session are a range.
+ * The index in SQLite: FTS5 tables in a file of its own. A line's rowid is its session's number and its own
+ * number within the session, so that the newest sessions are found first, and the lines of one session are a
+ * range.
  *
- * The file holds clear text. What is deleted is overwritten (`secure_delete`, of the pages and of FTS5's own).
+ * The file holds clear text. Deleted text is overwritten (`secure_delete`, of the pages and of FTS5's own).
  */
 import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
@@ -18,20 +19,22 @@ import {
   type RecordedLines,
 } from './contents.ts'
 
-/** Rows of one session in one table. */
+/** Limit of the rows of one session in one table. */
 const ROWS = 2 ** 20
-/** The first ones are of events; those of the recording follow. */
+/** Row number from which on rows are of the recording; lower ones are of events. */
 const RECORDED = 2 ** 19
-/** How long a writer waits for the other one. */
+/** Time that a writer waits for the other one. */
 const BUSY_TIMEOUT_MS = 15_000
-/** Lines of one session that are passed over one by one; to look for the next session costs as much as some hundred. */
+/**
+ * Lines of one session that are skipped one by one; seeking the next session costs as much as some hundred.
+ */
 const PASSED_OVER = 512
-/** How long one comparison may look for sessions. */
+/** Time limit of one comparison's search for sessions. */
 const MAX_MS = 2000
 /** Words of an excerpt. */
 const EXCERPT = 32
 
-/** A change of the schema, or of what is indexed, makes the file anew. */
+/** A new version rebuilds the file: to be raised with the schema, or with the indexed content. */
 const VERSION = 1
 
 const table = (field: ContentField) =>
@@ -52,7 +55,7 @@ create table sessions (
 create index sessions_begin on sessions (begin);
 ${CONTENT_FIELDS.map(table).join('\n')}`
 
-/** The index's content when it was made by another version, or in another mode. */
+/** The index was built by another version, or in another mode. */
 export class OutdatedError extends Error {
   override readonly name = 'OutdatedError'
 }
@@ -71,8 +74,9 @@ export class ContentDatabase {
   readonly #now: () => number
 
   /**
-   * Makes the file, with mode 0600, where there is none. `mode` says what is put into it. `now`: milliseconds since
-   * any moment, never decreasing. @throws OutdatedError when the file was made otherwise
+   * Creates the file, with mode 0600, if there is none. `mode` selects the indexed content. `now`:
+   * milliseconds since any moment, never decreasing. @throws OutdatedError if the file was built by another
+   * version or in another mode
    */
   constructor(path: string, mode: string, now: () => number = () => performance.now()) {
     closeSync(openSync(path, 'a', 0o600))
@@ -93,12 +97,12 @@ export class ContentDatabase {
     this.#database.close()
   }
 
-  /** Row of the audit log up to which its events are here; 0: none. */
+  /** Returns the last row of the audit log whose events are in the index, or 0 if none. */
   sequence(): number {
     return Number(this.#state('sequence') ?? 0)
   }
 
-  /** Adds events, and notes that they reach to `sequence`: all of it, or nothing. */
+  /** Adds events and stores `sequence` as their last row, in one transaction. */
   addEvents(events: readonly ContentEvent[], sequence: number): void {
     this.#transaction(() => {
       for (const event of events) this.#addEvent(event)
@@ -107,7 +111,7 @@ export class ContentDatabase {
     if (events.some(({ kind }) => kind === 'gone')) this.#truncateLog()
   }
 
-  /** Puts what a recording holds in the place of what was here of it. Not for one that was deleted. */
+  /** Replaces a session's lines by those of its recording. Does nothing if the recording was deleted. */
   putRecording(recorded: RecordedLines): void {
     const { session, begin, digest, isPartial } = recorded
     this.#transaction(() => {
@@ -124,7 +128,7 @@ export class ContentDatabase {
     })
   }
 
-  /** Whether nothing is to be done for this recording: it is here, or must not be. */
+  /** Returns whether there is nothing to do for this recording: it is indexed, or must not be. */
   has(session: string, digest: string): boolean {
     const found = this.#session(session)
     return found !== undefined && (found.is_gone !== 0 || found.digest === digest)
@@ -241,7 +245,7 @@ export class ContentDatabase {
     }
   }
 
-  /** Commands beyond those that are known from events. */
+  /** Returns the commands that are not known from events. */
   #unknown(number: number, commands: readonly ContentLine[]): ContentLine[] {
     const known = new Map<string, number>()
     const rows = this.#database.prepare('select text from command where rowid >= ? and rowid < ?')
@@ -313,7 +317,7 @@ export class ContentDatabase {
       .run(name, value)
   }
 
-  /** Text that was deleted also stands in the write-ahead log. */
+  /** Truncates the write-ahead log, which also contains deleted text. */
   #truncateLog(): void {
     this.#database.exec('pragma wal_checkpoint(truncate)')
   }
@@ -330,7 +334,9 @@ export class ContentDatabase {
   }
 }
 
-/** In FTS5's query language. A text in quotes is split into words and nothing else: it has no operators. */
+/**
+ * Returns the test in FTS5's query language. A text in quotes is only split into words: it has no operators.
+ */
 function matchOf({ phrases }: ContentTest): string {
   return phrases
     .map(({ text, isBeginning }) => `"${text.replaceAll('"', '""')}"${isBeginning ? ' *' : ''}`)

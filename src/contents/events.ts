@@ -1,8 +1,8 @@
-/** Events of the audit log → what the index has to know of them. */
+/** Converts events of the audit log for the index. */
 import type { StoredEvent } from '../audit/chain.ts'
 import type { ContentEvent } from './contents.ts'
 
-/** Undefined: nothing. */
+/** Returns undefined if the event does not concern the index. */
 export function contentEventOf({ code, time, fields }: StoredEvent): ContentEvent | undefined {
   if (typeof fields.session !== 'string') return undefined
   const { session } = fields

@@ -1,6 +1,7 @@
 /**
- * Keeps the index up with the audit log: commands and files of running sessions stand in it within a second. How far
- * it has come is noted with what it adds, so that after a crash nothing is missing and nothing is there twice.
+ * Keeps the index up to date with the audit log: commands and files of running sessions are in it within a
+ * second. The position is stored together with the added lines, so that a crash neither loses nor repeats
+ * any.
  */
 import type { StoredEvent } from '../audit/chain.ts'
 import type { AuditRepository } from '../store/store.ts'
@@ -8,11 +9,11 @@ import type { ContentEvent } from './contents.ts'
 import { contentEventOf } from './events.ts'
 
 export const FOLLOW_INTERVAL_MS = 1000
-/** Rows that are read at a time: the event loop is everybody's. */
+/** Rows read at a time, since sessions share the event loop. */
 const ROWS_AT_A_TIME = 500
 
 export interface EventIndex {
-  /** Row of the audit log up to which events were added; 0: none. */
+  /** Returns the last row of the audit log whose events were added, or 0 if none. */
   sequence(): Promise<number>
   addEvents(events: readonly ContentEvent[], sequence: number): Promise<void>
 }
@@ -20,7 +21,7 @@ export interface EventIndex {
 export interface FollowerOptions {
   audit: Pick<AuditRepository, 'range'>
   index: EventIndex
-  /** It is tried again at the next interval. */
+  /** Called on an error; the next interval tries again. */
   onError: (error: Error) => void
 }
 
@@ -41,7 +42,10 @@ export class Follower {
     void this.follow()
   }
 
-  /** Resolves when all that the audit log had is in the index, or it cannot be for now. Runs once at a time. */
+  /**
+   * Resolves when the index has all events of the audit log, or adding them has failed for now. Runs once at
+   * a time.
+   */
   follow(): Promise<void> {
     this.#running ??= this.#follow()
       .catch((error: Error) => {

@@ -1,7 +1,7 @@
-/** What the broker and its search thread say to each other: plain data. */
+/** Messages between the broker and its search thread: plain data. */
 import type { ContentDatabase } from './database.ts'
 
-/** What the thread is asked for: methods of the database. */
+/** Requests to the thread: methods of the database. */
 export type ContentMethod =
   | 'sequence'
   | 'addEvents'

@@ -1,21 +1,27 @@
-/** The index's file at the broker's start: it can always be made anew, from the audit log and the recordings. */
+/**
+ * Prepares the index's file at the broker's start: it can always be rebuilt, from the audit log and the
+ * recordings.
+ */
 import { rmSync } from 'node:fs'
 import { ContentDatabase, OutdatedError } from './database.ts'
 
-/** `off`: no index; `commands`: what the audit log has of commands and files; `full`: output as well. */
+/** `off`: no index; `commands`: commands and files from the audit log; `full`: output as well. */
 export type ContentMode = 'full' | 'commands' | 'off'
 
 /** SQLITE_CORRUPT, SQLITE_NOTADB */
 const DAMAGED = [11, 26]
 
-/** What can be indexed: of recordings that the broker cannot open, only what the audit log has. */
+/**
+ * Returns the possible mode: of recordings that the broker cannot open, only the audit log's events can be
+ * indexed.
+ */
 export function contentMode({ search, brokerKey }: { search: ContentMode; brokerKey: boolean }): ContentMode {
   return search === 'full' && !brokerKey ? 'commands' : search
 }
 
 /**
- * Leaves a file of that mode, or none when it is off. One that was made otherwise, is damaged, or knows more of the
- * audit log than there is (a backup was restored), is begun anew. `last`: the last row of the audit log.
+ * Leaves a file of that mode, or none if it is off. A file that has another mode or version, is damaged, or
+ * is ahead of the audit log (a backup was restored), is replaced. `last`: the last row of the audit log.
  */
 export function prepareContents(path: string, mode: ContentMode, last: number): void {
   if (mode === 'off') {

@@ -1,6 +1,6 @@
 /**
- * The index as the broker has it: in a thread of its own, for a search takes its time and SQLite cannot be
- * interrupted. Started with the first call, and anew when it has died.
+ * The broker's side of the index: a separate thread, since a search takes time and SQLite cannot be
+ * interrupted. The thread starts with the first call, and again after its death.
  */
 import type { ContentTest } from '../search/words.ts'
 import { Questions } from '../threads/questions.ts'
@@ -17,7 +17,7 @@ import type { ContentDatabase } from './database.ts'
 import type { EventIndex } from './follower.ts'
 import type { ContentAnswer, ContentCall, ContentMethod, ContentThreadData } from './messages.ts'
 
-/** Searches that wait; more are refused. */
+/** Limit of waiting searches; more are rejected. */
 const MAX_WAITING = 32
 const MAX_HEAP_MIB = 256
 
@@ -26,7 +26,7 @@ export class ContentThread implements ContentIndex, EventIndex {
   readonly #thread: Thread<ContentCall | 'close', ContentAnswer>
   #isClosed = false
 
-  /** The file and its mode, as for ContentDatabase. */
+  /** File and mode, as for ContentDatabase. */
   constructor(data: ContentThreadData) {
     this.#thread = new Thread('search', {
       program: programBeside(import.meta.url, 'worker'),
@@ -45,7 +45,7 @@ export class ContentThread implements ContentIndex, EventIndex {
     return this.#ask('addEvents', [events, sequence])
   }
 
-  /** Whether nothing is to be done for this recording. */
+  /** Returns whether there is nothing to do for this recording. */
   has(session: string, digest: string): Promise<boolean> {
     return this.#ask('has', [session, digest])
   }
@@ -66,7 +66,7 @@ export class ContentThread implements ContentIndex, EventIndex {
     return this.#search('newest', [tests, limit])
   }
 
-  /** The search in progress is completed; those that wait fail. */
+  /** Completes the search in progress; waiting ones fail. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#thread.close('close')
@@ -87,7 +87,7 @@ export class ContentThread implements ContentIndex, EventIndex {
     if (this.#isClosed) throw new Error('the search thread is closed')
     const value = await this.#questions.ask((id) => {
       this.#thread.post({ id, method, args } as ContentCall)
-      // A thread keeps the process alive only while a question is open.
+      // The thread keeps the process running only while a call waits for it.
       this.#thread.ref()
     })
     return value as ReturnType<ContentDatabase[M]>

@@ -4,7 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { ContentDatabase } from './database.ts'
 import type { ContentAnswer, ContentCall, ContentThreadData } from './messages.ts'
 
-/** Of 19: sessions go before searches. */
+/** Of 19: sessions take precedence over searches. */
 const NICENESS = 5
 
 // On Linux 0 is the calling thread (setpriority(2), C library/kernel differences), elsewhere the whole process.

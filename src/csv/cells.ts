@@ -1,30 +1,32 @@
 /**
- * Values as cells, and back. What is written by `cellOf` comes back from `valueIn` as it was.
+ * Converts values to cells, and back. A cell of `cellOf` is read by `valueIn` as the same value.
  *
- * A spreadsheet runs a cell that begins like a formula (CWE-1236), so such a text gets a `'` in front, which is
- * taken away again when it is read; one that is read without it is refused. The same `'` stands before a formula
- * after any usual separator or a line's end: a spreadsheet that expects another separator than ours knows our
- * quotes at the beginning of a line only, and begins a cell there.
+ * A spreadsheet runs a cell that begins like a formula (CWE-1236), so such a text gets a leading `'`, which
+ * is removed when it is read; a formula without it is rejected. The same `'` precedes a formula after any
+ * usual separator or a line's end: a spreadsheet that expects another separator recognizes our quotes only at
+ * the beginning of a line, and begins a cell there.
  */
 import { CellError } from './error.ts'
 
 export const KINDS = ['text', 'word', 'nullable', 'list', 'boolean', 'integer', 'time', 'secret'] as const
 /**
- * `text`: an empty cell is an empty text. `word`: a text that cannot be empty, so an empty cell says nothing.
- * `nullable`: a text, or null for an empty cell. `list`: texts; an empty cell is an empty list. `time`: RFC 3339; an empty cell is none (null).
- * `secret`: goes in and never out, taken as it stands.
+ * `text`: an empty cell is an empty text. `word`: a text that cannot be empty, so an empty cell has no value.
+ * `nullable`: a text, or null for an empty cell. `list`: texts; an empty cell is an empty list. `time`: RFC
+ * 3339, or null for an empty cell. `secret`: read unchanged, and never written.
  */
 export type Kind = (typeof KINDS)[number]
 export type Value = string | number | boolean | readonly string[] | null
 
-/** Between the members of a list; a backslash before it, or before a backslash, makes it a part of the member. */
+/** Separates the members of a list; a backslash escapes it, or a backslash, within a member. */
 export const LIST_SEPARATOR = '|'
 
-/** What Excel and LibreOffice take for a formula: also after a tab or a line's end, also in full width. */
+/**
+ * Beginnings of a formula for Excel and LibreOffice: also after a tab or a line's end, also in full width.
+ */
 const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/
 const NEUTRALISED = /^'+[=+\-@\t\r\n＝＋－＠]/
 
-/** Within a text: quotes before the formula are not seen by a spreadsheet that takes them for its own. */
+/** Beginnings within a text: a spreadsheet may remove quotes before the formula. */
 const INNER_FORMULA = /([;,\t|\r\n])(?=["']*[=+\-@＝＋－＠])/g
 const INNER_NEUTRALISED = /([;,\t|\r\n])'(?=["']*[=+\-@＝＋－＠])/g
 
@@ -32,7 +34,7 @@ const INTEGER = /^-?\d{1,15}$/
 const TRUE = /^(true|1)$/i
 const FALSE = /^(false|0)$/i
 
-/** The cell of a value. Throws for a secret: those are never written. */
+/** Returns the cell of a value. Throws for a secret: secrets are never written. */
 export function cellOf(kind: Kind, value: Value | undefined): string {
   if (kind === 'secret') throw new TypeError('a secret is never written into a table')
   if (value === undefined || value === null) return ''
@@ -40,7 +42,7 @@ export function cellOf(kind: Kind, value: Value | undefined): string {
   return neutralised(typeof value === 'string' ? value : joined(value))
 }
 
-/** The value of a cell; undefined when the cell says nothing. @throws CellError */
+/** Returns the value of a cell, or undefined if the cell has no value. @throws CellError */
 export function valueIn(kind: Kind, cell: string): Value | undefined {
   if (kind === 'secret') return cell === '' ? undefined : cell
   if (kind === 'integer') return cell === '' ? undefined : integerOf(cell)
@@ -75,7 +77,9 @@ function plain(cell: string): string {
   return text.replace(INNER_NEUTRALISED, '$1')
 }
 
-/** @throws TypeError for a single empty member, which no list of names has: it would read as an empty list */
+/**
+ * @throws TypeError for a single empty member, which no list of names has: its cell would be an empty list
+ */
 function joined(list: readonly string[]): string {
   if (list.length === 1 && list[0] === '') throw new TypeError('a list of one empty text has no cell')
   return list.map((member) => member.replace(/[\\|]/g, '\\$&')).join(LIST_SEPARATOR)
@@ -112,7 +116,10 @@ function booleanOf(text: string): boolean {
   throw new CellError(`expected true or false, got ${short(text)}`)
 }
 
-/** In one spelling, so that a time that was not changed does not look like it. Others judge what is no time. */
+/**
+ * Returns the time in one spelling, so that an unchanged time compares equal. An invalid time is left to the
+ * caller's checks.
+ */
 function timeOf(text: string): string {
   const time = Date.parse(text)
   return Number.isNaN(time) || !/^\d{4}-\d\d-\d\dT.*(Z|[+-]\d\d:\d\d)$/i.test(text)

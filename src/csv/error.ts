@@ -1,11 +1,11 @@
-/** What is wrong with a table, and where: rows and columns are counted from 1, as a spreadsheet shows them. */
+/** Faults of a table, with their place: rows and columns are counted from 1, as in a spreadsheet. */
 
 export interface Place {
   row?: number
   column?: number
 }
 
-/** The text is no table, or not one that can be read: nothing after this place was looked at. */
+/** The text is not a readable table: nothing after this place was read. */
 export class CsvError extends Error {
   override readonly name = 'CsvError'
   readonly place: Place
@@ -16,7 +16,7 @@ export class CsvError extends Error {
   }
 }
 
-/** One cell does not hold what its column is for. */
+/** A cell's content does not fit its column. */
 export class CellError extends Error {
   override readonly name = 'CellError'
 }

@@ -4,7 +4,7 @@ import { CsvError } from './error.ts'
 
 export interface Heading {
   name: string
-  /** From 1. */
+  /** Number of the column, from 1. */
   column: number
 }
 export interface HeaderProblem {
@@ -12,13 +12,13 @@ export interface HeaderProblem {
   column?: number
 }
 
-/** More columns than any type has; Excel saves empty ones when a cell far to the right was ever touched. */
+/** More columns than any type has; Excel saves empty ones if a cell far to the right was ever used. */
 export const MAX_COLUMNS = 1000
 
 /**
- * The columns that a header names, each known one once at most. Columns without a name are left out.
- * @param required names without which no row can be understood
- * @throws CsvError when this is no header at all
+ * Returns the columns that a header names, each known one at most once. Columns without a name are left out.
+ * @param required names that every row needs
+ * @throws CsvError if this is not a header
  */
 export function headingsOf(
   cells: readonly string[],

@@ -1,24 +1,24 @@
 /**
- * A table out of bytes, row by row: UTF-8 with or without BOM, any line ends, cells in quotes. What Excel does
- * beside is understood: a first line `sep=;`, empty rows and columns at the end, rows cut short.
+ * Parses a table from bytes, row by row: UTF-8 with or without BOM, any line ends, cells in quotes. Excel's
+ * habits are accepted: a first line `sep=;`, empty rows and columns at the end, rows cut short.
  */
 import { Buffer } from 'node:buffer'
 import { pipeline, Readable } from 'node:stream'
 import { CsvError as ParseError, parse } from 'csv-parse'
 import { CsvError } from './error.ts'
 
-/** Characters of one row: as much as the body of a JSON request may have. */
+/** Characters of one row: as many as the body of a JSON request may have. */
 export const MAX_ROW = 1024 * 1024
-/** What is looked at to see what the text is: a BOM and `"sep=;"` with its line's end. */
+/** Bytes that are read to detect the format: a BOM and `"sep=;"` with its line's end. */
 const HEAD_BYTES = 16
 
 export interface Row {
-  /** From 1, as a spreadsheet counts: empty rows too, lines within a cell not. */
+  /** From 1, as in a spreadsheet: empty rows count, lines within a cell do not. */
   row: number
   cells: string[]
 }
 
-/** What the parser says, in our words. */
+/** The parser's errors in our words. */
 const PARSE_ERRORS: Readonly<Record<string, string>> = {
   CSV_QUOTE_NOT_CLOSED: 'a quote that opens here is never closed',
   CSV_INVALID_CLOSING_QUOTE:
@@ -28,8 +28,8 @@ const PARSE_ERRORS: Readonly<Record<string, string>> = {
 }
 
 /**
- * The rows that are not empty. `separator` holds unless the text names its own (`sep=`).
- * @throws CsvError for what is no such table; whatever `source` throws
+ * Yields the rows that are not empty. The text's own separator (`sep=`) overrides `separator`.
+ * @throws CsvError for a malformed table; the errors of `source`
  */
 export async function* readRows(source: AsyncIterable<Uint8Array>, separator: string): AsyncGenerator<Row> {
   const iterator = source[Symbol.asyncIterator]()
@@ -45,7 +45,7 @@ export async function* readRows(source: AsyncIterable<Uint8Array>, separator: st
       max_record_size: MAX_ROW,
     })
     pipeline(Readable.from(bytes, { objectMode: false }), parser, () => {
-      // an error of either reaches the reader of the parser
+      // An error of either reaches the parser's reader.
     })
     let row = 0
     for await (const cells of parser as AsyncIterable<string[]>) {
@@ -70,7 +70,7 @@ async function headOf(iterator: AsyncIterator<Uint8Array>): Promise<{ head: Buff
   return { head, ended: false }
 }
 
-/** Where the table begins, and its separator. */
+/** Returns the beginning of the table, and its separator. */
 function startOf(head: Buffer, separator: string): { at: number; separator: string } {
   const isUtf16 = head.length >= 2 && (head[0] === 0 || head[1] === 0)
   if (isUtf16 || head.subarray(0, 2).equals(UTF16_LE) || head.subarray(0, 2).equals(UTF16_BE)) {
@@ -89,7 +89,7 @@ const UTF16_LE = Buffer.from([0xff, 0xfe])
 const UTF16_BE = Buffer.from([0xfe, 0xff])
 const UTF8_BOM = Buffer.from([0xef, 0xbb, 0xbf])
 
-/** The same bytes; notes when they are not UTF-8, so that the reader looks for the cell. */
+/** Yields the same bytes; notes invalid UTF-8, so that the reader finds the cell. */
 async function* checked(
   head: Buffer,
   ended: boolean,
@@ -116,7 +116,7 @@ async function* checked(
   check()
 }
 
-/** The parser puts U+FFFD where bytes are no UTF-8. */
+/** Rejects U+FFFD, which the parser puts in place of invalid UTF-8. */
 function refuseBroken(cells: readonly string[], row: number): void {
   const index = cells.findIndex((cell) => cell.includes('\uFFFD'))
   if (index === -1) return

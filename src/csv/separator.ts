@@ -1,8 +1,8 @@
-/** What stands between two cells: any single character that does not mean something else in a table. */
+/** The separator of cells: any single character without another meaning in a table. */
 
 export const DEFAULT_SEPARATOR = ';'
 
-/** `tab` for those who cannot type one. @returns undefined when it cannot be a separator */
+/** Parses a separator, with `tab` for the tab character. @returns undefined if it cannot be a separator */
 export function separatorOf(text: string): string | undefined {
   if (text.toLowerCase() === 'tab') return '\t'
   return [...text].length === 1 && !/["\r\n\0\uFEFF\uFFFD\p{Cs}]/u.test(text) ? text : undefined

@@ -1,20 +1,20 @@
 /**
- * DNS messages (RFC 1035 4.1), as far as one question about one type needs them: the query, and what its answer says
- * under the name that was asked for, or under the names that it is an alias of.
+ * DNS messages (RFC 1035 4.1), as far as one question about one type needs them: the query, and the
+ * response's records of the queried name, or of the names that it is an alias of.
  */
 import { Buffer } from 'node:buffer'
 import { DnsError } from './error.ts'
 
-/** RFC 1035 2.3.4, both as they are on the wire. */
+/** RFC 1035 2.3.4, both as on the wire. */
 const MAX_NAME = 255
 const MAX_LABEL = 63
-/** Records of an answer that are looked at; more is no answer to a question about one host. */
+/** Limit of the records read from a response; no question about one host needs more. */
 const MAX_RECORDS = 64
 const HEADER = 12
 const CLASS_INTERNET = 1
 const TYPE_CNAME = 5
 const TYPE_OPT = 41
-/** A UDP answer of this size is not cut to pieces on its way (DNS flag day 2020). */
+/** A UDP response of this size is not fragmented on its way (DNS flag day 2020). */
 export const UDP_SIZE = 1232
 
 const FLAG = { response: 0x8000, opcode: 0x7800, truncated: 0x0200, recursion: 0x0100, authentic: 0x0020 }
@@ -29,23 +29,23 @@ const FAILURES: Readonly<Record<number, string>> = {
 }
 
 export interface Question {
-  /** 16 bits that nobody can guess. */
+  /** 16 random bits. */
   id: number
-  /** On the wire, in lower case: see `encodeName`. */
+  /** In wire format, in lower case: see `encodeName`. */
   name: Buffer
   type: number
 }
 
 export interface Answer {
-  /** What the resolver says of all of it (RFC 4035 3.2.3). */
+  /** The AD bit: the resolver has verified the whole response (RFC 4035 3.2.3). */
   isAuthenticated: boolean
-  /** The data of the records of the type; none: there are none, or there is no such name. */
+  /** Data of the records of the type. Empty if there are none, or if the name does not exist. */
   data: Buffer[]
 }
 
 const malformed = (why: string): DnsError => new DnsError(`the answer is malformed: ${why}`)
 
-/** A host name as it is on the wire, in lower case. @throws DnsError when it cannot be one */
+/** Returns a host name in wire format, in lower case. @throws DnsError if it is not a valid host name */
 export function encodeName(host: string): Buffer {
   const labels = host.replace(/\.$/, '').toLowerCase().split('.')
   const parts = labels.map((label) => {
@@ -59,7 +59,7 @@ export function encodeName(host: string): Buffer {
   return name
 }
 
-/** Asks for recursion, and for what the resolver knows of the answer's authenticity (RFC 6840 5.7). */
+/** Builds a query that requests recursion, and the response's AD bit (RFC 6840 5.7). */
 export function buildQuery({ id, name, type }: Question): Buffer {
   const header = Buffer.alloc(HEADER)
   header.writeUInt16BE(id, 0)
@@ -69,7 +69,7 @@ export function buildQuery({ id, name, type }: Question): Buffer {
   const question = Buffer.alloc(4)
   question.writeUInt16BE(type, 0)
   question.writeUInt16BE(CLASS_INTERNET, 2)
-  // RFC 6891 6.1.2: the root's name, the type, the size, and nothing more
+  // RFC 6891 6.1.2: the root's name, the type, and the size only.
   const edns = Buffer.alloc(11)
   edns.writeUInt16BE(TYPE_OPT, 1)
   edns.writeUInt16BE(UDP_SIZE, 3)
@@ -77,9 +77,9 @@ export function buildQuery({ id, name, type }: Question): Buffer {
 }
 
 /**
- * Reads the answer to this question. undefined: it answers another, so it counts for nothing.
- * `truncated`: it has to be asked for over TCP.
- * @throws DnsError when it is malformed, or an error of the resolver's
+ * Parses the response to this question. Returns undefined if it answers another question, and is to be
+ * ignored. `truncated`: to be repeated over TCP.
+ * @throws DnsError if it is malformed, or an error of the resolver
  */
 export function parseAnswer(message: Buffer, question: Question): Answer | 'truncated' | undefined {
   if (message.length < HEADER || message.readUInt16BE(0) !== question.id) return undefined
@@ -106,10 +106,10 @@ export function parseAnswer(message: Buffer, question: Question): Answer | 'trun
   }
 }
 
-/** The records of the name, or of what it is an alias of, step by step (RFC 1034 3.6.2). */
+/** Returns the records of the name, or of its alias, step by step (RFC 1034 3.6.2). */
 function recordsOf(records: readonly ResourceRecord[], { name, type }: Question): Buffer[] {
   let at = name
-  // each alias is followed once, so a ring of them has an end
+  // Follow each alias once, so that a ring ends.
   for (let left = records; ; ) {
     const own = left.filter((record) => record.name.equals(at))
     const found = own.filter((record) => record.type === type)
@@ -124,7 +124,7 @@ interface ResourceRecord {
   name: Buffer
   type: number
   data: Buffer
-  /** Of an alias. */
+  /** Target of an alias. */
   target?: Buffer
 }
 
@@ -148,7 +148,7 @@ class Cursor {
     const length = this.uint16()
     const begin = this.#at
     const data = this.#take(length)
-    // of another class it is about something else
+    // A record of another class is of no use here.
     if (kind !== CLASS_INTERNET) return { name, type: 0, data }
     if (type !== TYPE_CNAME) return { name, type, data }
     const [target, end] = this.#nameAt(begin)
@@ -156,14 +156,14 @@ class Cursor {
     return { name, type, data, target }
   }
 
-  /** In lower case, without compression. */
+  /** Reads a name, in lower case, without compression. */
   name(): Buffer {
     const [name, end] = this.#nameAt(this.#at)
     this.#at = end
     return name
   }
 
-  /** RFC 1035 4.1.4: a pointer leads backwards only, so that every name has an end. */
+  /** RFC 1035 4.1.4: a pointer leads backwards only, so that every name ends. */
   #nameAt(begin: number): [name: Buffer, end: number] {
     const parts: Buffer[] = []
     let length = 1
@@ -185,7 +185,7 @@ class Cursor {
       const label = this.#bytes.subarray(at, at + 1 + size)
       length += label.length
       if (label.length !== 1 + size || MAX_NAME < length) throw malformed('a name is cut short, or too long')
-      // sizes are below the letters
+      // Lower case does not change the lengths, which are below the letters.
       parts.push(
         Buffer.from(
           label.toString('latin1').replace(/[A-Z]/g, (letter) => letter.toLowerCase()),

@@ -1,6 +1,7 @@
 /**
- * Asks the configured resolvers: UDP first, TCP where an answer does not fit. Every question goes from a port of its
- * own with an id of its own, to one address, and only an answer from there to this very question counts (RFC 5452).
+ * Client of the configured resolvers: UDP first, TCP if a response does not fit. Every question is sent from
+ * its own port with its own id, to one address, and only a response from there to this very question counts
+ * (RFC 5452).
  */
 import { Buffer } from 'node:buffer'
 import { randomInt } from 'node:crypto'
@@ -11,16 +12,16 @@ import { type Answer, buildQuery, encodeName, parseAnswer, type Question } from 
 import { parseSshfp, type SshfpAnswer, TYPE_SSHFP } from './sshfp.ts'
 
 export interface ResolverOptions {
-  /** Addresses, asked in this order until one has answered. */
+  /** Addresses, used in this order until one has responded. */
   servers: readonly { host: string; port: number }[]
-  /** How long one of them may take, over UDP and over TCP each; default: 2 seconds. */
+  /** Time limit for each of them, over UDP and over TCP separately. Absent for 2 seconds. */
   timeoutMs?: number
 }
 
 const TIMEOUT_MS = 2_000
-/** UDP loses packets. */
+/** UDP loses packets, so there is a second attempt. */
 const UDP_ATTEMPTS = 2
-/** Packets that answer something else, as somebody sends who guesses ids, until the attempt is given up. */
+/** Limit of packets with other answers, as sent to guess ids, until the attempt fails. */
 const MAX_STRAY = 64
 
 export class Resolver {
@@ -32,7 +33,7 @@ export class Resolver {
     this.#timeoutMs = timeoutMs
   }
 
-  /** @throws DnsError when no resolver has an answer; its message says what the last of them said */
+  /** @throws DnsError if no resolver responds; its message has the error of the last of them */
   async sshfp(host: string): Promise<SshfpAnswer> {
     if (isIP(host) !== 0) throw new DnsError(`${host} is an address, and SSHFP records are about names`)
     const name = encodeName(host)
@@ -61,7 +62,7 @@ export class Resolver {
   }
 }
 
-/** undefined: no answer in time. */
+/** Returns undefined if there is no response in time. */
 function askUdp(
   { host, port }: { host: string; port: number },
   question: Question,
@@ -90,13 +91,13 @@ function askUdp(
         end(() => reject(error))
       }
     })
-    // a connected socket takes packets from this address and port only
+    // A connected socket receives packets only from this address and port.
     socket.on('connect', () => socket.send(buildQuery(question)))
     socket.connect(port, host)
   })
 }
 
-/** RFC 1035 4.2.2: each message behind its length. */
+/** RFC 1035 4.2.2: each message follows its length. */
 function askTcp(
   { host, port }: { host: string; port: number },
   question: Question,

@@ -1,4 +1,4 @@
-/** An arrow as pointers are one: `#` the dark edge, `.` the light inside, a blank shows what is below. */
+/** A pointer's arrow: `#` is the dark edge, `.` the light inside, a blank is transparent. */
 export const ARROW: readonly string[] = [
   '#           ',
   '##          ',

@@ -1,4 +1,6 @@
-/** A picture of at most 256 colours in memory: a byte for each pixel, which is the colour's place in a palette. */
+/**
+ * A picture of at most 256 colours in memory: a byte for each pixel, the index of its colour in a palette.
+ */
 import { GLYPH_HEIGHT, GLYPH_WIDTH, glyphOf } from './font.ts'
 
 export class Canvas {
@@ -13,7 +15,7 @@ export class Canvas {
     this.pixels = new Uint8Array(width * height)
   }
 
-  /** What lies outside is left out. */
+  /** Fills a rectangle; parts outside are left out. */
   fill(left: number, top: number, width: number, height: number, colour: number): void {
     const from = Math.max(0, left)
     const to = Math.min(this.width, left + width)
@@ -23,7 +25,9 @@ export class Canvas {
     }
   }
 
-  /** One character of the font, its upper left corner there; nothing is drawn behind it. Bold is drawn twice. */
+  /**
+   * Draws one character of the font with its upper left corner there, and no background. Bold is drawn twice.
+   */
   glyph(left: number, top: number, codePoint: number, colour: number, isBold = false): void {
     const rows = glyphOf(codePoint)
     for (let y = 0; y < GLYPH_HEIGHT; y++) {
@@ -39,7 +43,7 @@ export class Canvas {
     }
   }
 
-  /** The same, each of the font's pixels a square of `scale` pixels. */
+  /** Draws a character with each of the font's pixels as a square of `scale` pixels. */
   scaledGlyph(
     left: number,
     top: number,

@@ -1,4 +1,4 @@
-/** A bitmap font for what is drawn without a display: 8 × 13 pixels, some 3700 characters. */
+/** A bitmap font for drawing without a display: 8 × 13 pixels, about 3700 characters. */
 import { Buffer } from 'node:buffer'
 import { brotliDecompressSync } from 'node:zlib'
 import { FONT_DATA } from './font-data.ts'
@@ -9,7 +9,7 @@ export const GLYPH_HEIGHT = 13
 /** Rows from the top; the highest bit is the leftmost pixel. */
 export type Glyph = Uint8Array
 
-/** What stands for a character that the font does not have. */
+/** Replaces characters that the font does not have. */
 const MISSING = 0xfffd
 const RECORD = 2 + GLYPH_HEIGHT
 
@@ -24,7 +24,7 @@ function load(): Map<number, Glyph> {
   return loaded
 }
 
-/** The glyph of a code point; a character that is not in the font gets that of U+FFFD. */
+/** Returns the glyph of a code point, or that of U+FFFD if the font does not have it. */
 export function glyphOf(codePoint: number): Glyph {
   glyphs ??= load()
   return glyphs.get(codePoint) ?? glyphs.get(MISSING)!

@@ -1,4 +1,4 @@
-/** PNG (ISO/IEC 15948): of a canvas, one byte a pixel with a palette, or of any colours. */
+/** Encodes PNG (ISO/IEC 15948): a canvas, one byte a pixel with a palette, or any colours. */
 import { Buffer } from 'node:buffer'
 import { crc32, deflateSync } from 'node:zlib'
 import type { Canvas } from './canvas.ts'
@@ -7,7 +7,7 @@ const SIGNATURE = Buffer.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a)
 const COLOURS = 2
 const INDEXED = 3
 
-/** Pixels of four bytes: red, green, blue, and one that is left out. */
+/** Pixels of four bytes: red, green, blue, and one that is ignored. */
 export interface ColourPicture {
   width: number
   height: number
@@ -38,10 +38,10 @@ export function encodeColourPng({ width, height, bytes }: ColourPicture, level =
   return join(chunk('IHDR', headerOf(width, height, COLOURS)), dataOf(rows, level))
 }
 
-/** The picture with a title in it (a chunk tEXt, ISO/IEC 15948 11.3.4.3): printable ASCII. */
+/** Adds a title to the picture (a chunk tEXt, ISO/IEC 15948 11.3.4.3): printable ASCII. */
 export function titled(png: Buffer, title: string): Buffer {
   const text = chunk('tEXt', Buffer.from(`Title\0${title}`, 'latin1'))
-  // Behind the header, which is the first chunk and has 25 bytes.
+  // After the header, which is the first chunk and has 25 bytes.
   const head = SIGNATURE.length + 25
   return Buffer.concat([png.subarray(0, head), text, png.subarray(head)])
 }
@@ -50,7 +50,7 @@ function join(...chunks: Buffer[]): Buffer {
   return Buffer.concat([SIGNATURE, ...chunks, chunk('IEND', Buffer.alloc(0))])
 }
 
-/** Eight bits for each part of a pixel. */
+/** Returns a header for eight bits in each sample. */
 function headerOf(width: number, height: number, type: number): Buffer {
   const header = Buffer.alloc(13)
   header.writeUInt32BE(width, 0)

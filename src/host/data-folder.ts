@@ -1,6 +1,6 @@
 /**
- * The broker's data folder: made at the first start, 0700, with the keys that its listeners show. What is there
- * is used as it is. One broker at a time holds it.
+ * The broker's data folder: created at the first start with mode 0700, with the keys of its listeners.
+ * Existing files are used unchanged. One broker at a time holds it.
  */
 import { generateKeyPairSync } from 'node:crypto'
 import {
@@ -29,13 +29,13 @@ export interface TlsFiles {
 const CERTIFICATE_DAYS = 825
 const VNC_KEY_BITS = 2048
 
-/** In the data folder while a restore fills it: nobody may take what is there for the whole. */
+/** In the data folder while a restore fills it: the contents must not be used yet. */
 export const RESTORING = 'restoring'
 
 /**
- * Makes the folder where it is missing. Throws when a restore was interrupted, when others could read the folder, or when
- * it is another user's: that user could put anything there, and a file that root makes there is no file of that user's
- * broker.
+ * Creates the folder if it is missing. Throws if a restore was interrupted, if others could read the folder,
+ * or if it is another user's: that user could put any file there, and the user's broker could not use files
+ * that root creates there.
  */
 export function openDataFolder(path: string): void {
   makeDataFolder(path)
@@ -53,7 +53,7 @@ export function openDataFolder(path: string): void {
   }
 }
 
-/** Makes the folder where it is missing. Throws when others could read it. */
+/** Creates the folder if it is missing. Throws if others could read it. */
 export function makeDataFolder(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 })
   const { mode } = statSync(path)
@@ -65,9 +65,9 @@ export function makeDataFolder(path: string): void {
 }
 
 /**
- * Holds the folder against a second broker, by a lock of the kernel that dies with the process (SQLite's exclusive
- * transaction on a file of its own; a pid could be another program's by now, or of another container), and writes
- * the pid file that SIGHUP is sent by. Returns the function that lets go. Throws when another process holds it.
+ * Locks the folder against a second broker with a kernel lock that dies with the process (SQLite's exclusive
+ * transaction on its own file; a pid could by now be another program's, or of another container), and writes
+ * the pid file that SIGHUP needs. Returns a function that releases it. Throws if another process holds it.
  */
 export function holdDataFolder(path: string): () => void {
   const pidFile = join(path, 'sallyport.pid')
@@ -91,15 +91,15 @@ export function holdDataFolder(path: string): () => void {
 const KEYS_LOCK = 'sallyport.keys.lock'
 
 /**
- * Says that this process has the keys of the folder's database in memory, as any number of processes may. Returns the
- * function that lets go. Throws while they are being replaced.
+ * Marks that this process has the database's keys in memory; any number of processes may. Returns a function
+ * that releases the mark. Throws while the keys are being replaced.
  */
 export function shareKeys(path: string): () => void {
   const how = 'begin; select count(*) from sqlite_schema'
   return lock(path, KEYS_LOCK, how, 'its keys are being replaced: try again')
 }
 
-/** Holds the keys for their replacement: nobody may write what is sealed under the old ones afterwards. */
+/** Locks the keys for their replacement: afterwards no process may write data sealed with the old ones. */
 export function holdKeys(path: string): () => void {
   return lock(
     path,
@@ -109,12 +109,12 @@ export function holdKeys(path: string): () => void {
   )
 }
 
-/** One replacement of the master key at a time: two would each remove what the other has just written. */
+/** Locks the rotation of the master key: two at a time would each remove the other's new key. */
 export function holdRotation(path: string): () => void {
   return lock(path, 'sallyport.rotation.lock', 'begin exclusive', 'its master key is being replaced already')
 }
 
-/** By a lock of the kernel that dies with the process, as in `holdDataFolder`. */
+/** Takes a kernel lock that dies with the process, as in `holdDataFolder`. */
 function lock(path: string, file: string, how: string, refusal: string): () => void {
   const lock = new DatabaseSync(join(path, file))
   try {
@@ -126,7 +126,10 @@ function lock(path: string, file: string, how: string, refusal: string): () => v
   return () => lock.close()
 }
 
-/** The pid in the file when that process runs; a process number may have been given to a program of another name. */
+/**
+ * Returns the pid in the file if that process runs; the number may have been reused by a program of another
+ * name.
+ */
 export function runningHolder(file: string): number | undefined {
   try {
     const pid = Number(readFileSync(file, 'utf8').trim())
@@ -139,14 +142,14 @@ export function runningHolder(file: string): number | undefined {
   }
 }
 
-/** Ed25519 first; ECDSA and RSA (which signs with SHA-2 only) for clients that do not know it. */
+/** Ed25519 first; ECDSA and RSA (which signs with SHA-2 only) for clients without it. */
 const HOST_KEYS = [
   { name: 'ssh_host_ed25519_key', type: 'ed25519' },
   { name: 'ssh_host_ecdsa_key', type: 'ecdsa' },
   { name: 'ssh_host_rsa_key', type: 'rsa' },
 ] as const
 
-/** The SSH host keys (OpenSSH's private form) of the front, made where they are missing. */
+/** Returns the front's SSH host keys (OpenSSH's private form), created if missing. */
 export function hostKeys(dataDir: string): { private: string; public: string }[] {
   const folder = join(dataDir, 'ssh')
   mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -161,21 +164,21 @@ export function hostKeys(dataDir: string): { private: string; public: string }[]
   })
 }
 
-/** The lines of those that are there. */
+/** Returns the public lines of the existing host keys. */
 export function publicHostKeys(dataDir: string): string[] {
   return HOST_KEYS.map(({ name }) => join(dataDir, 'ssh', `${name}.pub`))
     .filter((file) => existsSync(file))
     .map((file) => readFileSync(file, 'utf8').trim())
 }
 
-/** Host keys that are to take the place of those in use: files with `.next` behind their names, private form. */
+/** Returns the host keys that are to replace those in use: files with the suffix `.next`, private form. */
 export function nextHostKeys(dataDir: string): string[] {
   return HOST_KEYS.map(({ name }) => join(dataDir, 'ssh', `${name}.next`))
     .filter((file) => existsSync(file))
     .map((file) => readFileSync(file, 'utf8'))
 }
 
-/** The RSA key (PKCS#8, PEM) that VNC viewers know the bastion by where they use RA2, made where it is missing. */
+/** Returns the RSA key (PKCS#8, PEM) by which VNC viewers identify the bastion in RA2, created if missing. */
 export function vncKey(dataDir: string): string {
   const file = join(dataDir, 'tls', 'vnc_rsa_key.pem')
   if (!existsSync(file)) {
@@ -186,7 +189,10 @@ export function vncKey(dataDir: string): string {
   return readFileSync(file, 'utf8')
 }
 
-/** The certificate of the HTTPS listener: the configured one, else a self-signed one of the data folder. */
+/**
+ * Returns the certificate of the HTTPS listener: the configured one, or else a self-signed one in the data
+ * folder.
+ */
 export async function tlsFiles(
   dataDir: string,
   hostname: string,
@@ -216,7 +222,8 @@ async function selfSigned(hostname: string): Promise<TlsFiles> {
     notBeforeDate: now,
     notAfterDate: new Date(now.getTime() + CERTIFICATE_DAYS * 86_400_000),
     extensions: [
-      // no authority: a client that trusts it trusts this host, and whoever steals its key can vouch for no other
+      // not an authority: clients that trust it trust this host, and a thief of its key can vouch for no
+      // other
       { name: 'basicConstraints', cA: false, critical: true },
       { name: 'keyUsage', digitalSignature: true, critical: true },
       { name: 'extKeyUsage', serverAuth: true },
@@ -235,7 +242,7 @@ async function selfSigned(hostname: string): Promise<TlsFiles> {
   return { cert: made.cert, key: made.private }
 }
 
-/** The file appears with its whole content or not at all, also when the process dies in between. */
+/** Writes the file with its whole content or not at all, even if the process dies. */
 function writeNew(file: string, content: string, mode: number): void {
   const draft = `${file}.new`
   rmSync(draft, { force: true })

@@ -1,6 +1,6 @@
 /**
- * The broker's log: one JSON object a line, on standard output or in a file. Its own messages obey the level;
- * the events of the audit are written whatever the level is (audit/sinks/jsonlog.ts).
+ * The broker's log: one JSON object per line, on standard output or in a file. The level applies to its own
+ * messages; audit events are always written (audit/sinks/jsonlog.ts).
  */
 import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from 'pino'
 import type { LogLevel } from '../config/config.ts'
@@ -17,9 +17,9 @@ export interface LogOptions {
 /** A logger and what it writes to. */
 export interface LogOutput {
   logger: Logger
-  /** Writes what is buffered; to be called before the process ends. */
+  /** Writes the buffered lines; call it before the process ends. */
   flush(): void
-  /** Why the last line could not be written; undefined: it was. */
+  /** Returns why the last line could not be written, or undefined if it was. */
   failure(): Error | undefined
 }
 
@@ -32,7 +32,7 @@ export function loggerTo(level: LogLevel, stream: DestinationStream): Logger {
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       errorKey: 'error',
-      // an error's message may repeat what a peer has said
+      // an error's message may repeat a peer's text
       hooks: { streamWrite: escapedJson },
     },
     stream,
@@ -40,11 +40,11 @@ export function loggerTo(level: LogLevel, stream: DestinationStream): Logger {
 }
 
 /**
- * Opens the log; a file is created 0600 and appended to. `onFailure` hears of lines that could not be written
- * (a full disk, a closed pipe). Throws when the file cannot be opened.
+ * Opens the log; a file is created with mode 0600 and appended to. Calls `onFailure` for lines that could not
+ * be written (a full disk, a closed pipe). Throws if the file cannot be opened.
  */
 export function openLog({ level, file }: LogOptions, onFailure: (error: Error) => void): LogOutput {
-  // written at once and not by a thread, so that the lines before a crash are there
+  // synchronous, not by a thread, so that the lines before a crash are written
   const stream = destination({ dest: file === '-' ? 1 : file, sync: true, append: true, mode: 0o600 })
   let failure: Error | undefined
   stream.on('error', (error) => {

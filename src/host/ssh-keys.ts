@@ -9,8 +9,8 @@ const RSA_BITS = 3072
 const MAX_ATTEMPTS = 100
 
 /**
- * A new key pair. ssh2's generator drops a leading zero byte of an Ed25519 key, so that one in 256 is malformed:
- * each is read back before it is used.
+ * Makes a new key pair. ssh2's generator drops a leading zero byte of an Ed25519 key, so that one in 256 is
+ * malformed: each is parsed before it is used.
  */
 export function newSshKey(type: SshKeyType): { private: string; public: string } {
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
@@ -18,7 +18,7 @@ export function newSshKey(type: SshKeyType): { private: string; public: string }
     const isSound = [pair.private, pair.public].every((text) => !(ssh2.utils.parseKey(text) instanceof Error))
     if (isSound) return pair
   }
-  throw new Error('no sound SSH key could be made')
+  throw new Error('no valid SSH key could be generated')
 }
 
 function make(type: SshKeyType): { private: string; public: string } {

@@ -1,6 +1,6 @@
 /**
- * How the bastion signs in at a target: the values of a connection policy's `authentication_methods`, tried in the
- * order in which it names them.
+ * How the bastion signs in at a target: values of a connection policy's `authentication_methods`, tried in
+ * the listed order.
  */
 export const AUTHENTICATION_METHODS = [
   'PUBKEY_VAULT',
@@ -11,8 +11,9 @@ export const AUTHENTICATION_METHODS = [
 ] as const
 
 /**
- * `PUBKEY_VAULT`: the certificate of the domain's authority, then the account's key. `PASSWORD_VAULT`: the account's
- * password. `PASSWORD_MAPPING`: the password that the user gave to the bastion, under the user's own name.
- * `PASSWORD_INTERACTIVE`: what the user is asked for. `PUBKEY_AGENT_FORWARDING`: the keys of the agent that the user has forwarded to the bastion.
+ * `PUBKEY_VAULT`: the certificate of the domain's authority, then the account's key. `PASSWORD_VAULT`: the
+ * account's password. `PASSWORD_MAPPING`: the password that the user gave to the bastion, under the user's
+ * own name. `PASSWORD_INTERACTIVE`: a password that the bastion prompts for. `PUBKEY_AGENT_FORWARDING`: the
+ * keys of the agent that the user has forwarded to the bastion.
  */
 export type AuthenticationMethod = (typeof AUTHENTICATION_METHODS)[number]

@@ -1,7 +1,8 @@
 /**
- * The rules of a connection policy for command lines: `ACTION REGEX`, one text a rule. REGEX is in the syntax of RE2,
- * which has no back references and no look-around, and matches in time that grows with the line and with the size of
- * the expression only; `^` and `$` match at the ends of each line. docs/api.md has the language for administrators.
+ * A connection policy's rules for command lines: `ACTION REGEX`, one text per rule. REGEX is in RE2's syntax,
+ * which has no back references and no look-around, so the time to match grows only with the line and the size
+ * of the expression. `^` and `$` match at the ends of each line. docs/api.md describes the language for
+ * administrators.
  */
 import { RE2JS, RE2JSSyntaxException } from 're2js'
 
@@ -9,24 +10,24 @@ export type RuleAction = 'notify' | 'kill'
 
 export const MAX_COMMAND_RULES = 64
 export const MAX_COMMAND_RULE_LENGTH = 512
-/** Instructions of all expressions of a policy together: what one character of a line costs at most. */
+/** Instructions of all expressions of a policy together: the most that one character of a line costs. */
 export const MAX_RULE_PROGRAM = 2048
 
 const FORM = /^(notify|kill) (\S.*)$/s
 
 interface Rule {
-  /** As it was written. */
+  /** The rule as written. */
   text: string
   action: RuleAction
   expression: RE2JS
 }
 
-/** A rule that cannot be read. */
+/** A rule could not be parsed. */
 export class CommandRuleError extends Error {
   override name = 'CommandRuleError'
 }
 
-/** @throws CommandRuleError that names the place, counted from 1 */
+/** @throws CommandRuleError with the position, counted from 1 */
 function parse(text: string): Rule {
   if (text.length > MAX_COMMAND_RULE_LENGTH)
     throw new CommandRuleError(`expected at most ${MAX_COMMAND_RULE_LENGTH} characters, found ${text.length}`)
@@ -43,14 +44,14 @@ function parse(text: string): Rule {
   }
 }
 
-/** RE2 says which piece is at fault, not where it is: the first such piece. */
+/** Finds the first piece that RE2 rejects: its error names the piece, not the position. */
 function placeOf(error: RE2JSSyntaxException, text: string, source: string): number {
   const piece = error.getPattern() ?? ''
   const at = piece === '' ? -1 : source.indexOf(piece)
   return text.length - source.length + Math.max(0, at) + 1
 }
 
-/** What is wrong with the rules, and with which of them; undefined when all are good. */
+/** Returns the first invalid rule and its error, or undefined if all are valid. */
 export function commandRulesFlaw(texts: readonly string[]): { index: number; message: string } | undefined {
   if (texts.length > MAX_COMMAND_RULES)
     return { index: MAX_COMMAND_RULES, message: `expected at most ${MAX_COMMAND_RULES} rules` }
@@ -68,7 +69,7 @@ export function commandRulesFlaw(texts: readonly string[]): { index: number; mes
   return undefined
 }
 
-/** The rules of one policy, ready to be asked. */
+/** The parsed rules of one policy. */
 export class CommandRules {
   readonly #rules: readonly Rule[]
 
@@ -85,12 +86,12 @@ export class CommandRules {
     return this.#rules.some(({ action }) => action === 'kill')
   }
 
-  /** The rule that holds for the line: the first that kills, or else the first that notifies. */
+  /** Returns the rule that applies to the line: the first that kills, or else the first that notifies. */
   find(line: string): { action: RuleAction; text: string } | undefined {
     return this.findIn([line])
   }
 
-  /** The same for several forms of one line: a rule holds that matches one of them. */
+  /** Returns the rule that applies to any of several forms of one line. */
   findIn(lines: readonly string[]): { action: RuleAction; text: string } | undefined {
     const matches = ({ expression }: Rule) => lines.some((line) => expression.test(line))
     return (

@@ -1,13 +1,13 @@
-/** What connection policies say of desktops, whatever the protocol that shows them. */
+/** Options of connection policies for desktops of any protocol. */
 
 export interface DesktopOptions {
-  /** Nothing that the user does reaches the target. */
+  /** The user's input does not reach the target. */
   viewOnly: boolean
-  /** The recording has that keys were pressed, and not which. */
+  /** The recording shows that keys were pressed, but not which. */
   maskKeys: boolean
-  /** The user is shown that the session is recorded before the desktop is. */
+  /** Before the desktop, the user is shown a notice that the session is recorded. */
   sessionNotice: boolean
-  /** Bytes of a session's desktop that are recorded; past it the session ends. */
+  /** Recorded bytes of a session's desktop; the session ends past this limit. */
   desktopQuota: number
 }
 

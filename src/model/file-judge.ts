@@ -1,17 +1,17 @@
-/** What the rules for files say of one operation, pure. */
+/** Checks one operation against the rules for files. Pure. */
 import { hasExtension, onWindows } from './file-names.ts'
 import type { FileDirection, FileRule } from './file-rule.ts'
 import { matches, matchesAllBelow, matchesEverything, mayMatchBelow, type Path } from './path-pattern.ts'
 
 export class FileJudge {
   readonly #rules: readonly FileRule[]
-  /** Whether a size can make a difference. */
+  /** Whether a rule depends on the size. */
   readonly asksSize: boolean
-  /** Whether it can make a difference where a file lies. */
+  /** Whether a rule depends on the folder of a file. */
   readonly asksPath: boolean
-  /** Whether it can make a difference where a file lies, or what it is called. */
+  /** Whether a rule depends on the folder or the name of a file. */
   readonly asksName: boolean
-  /** Every size from which on the rules may say something else than below it. */
+  /** The sizes at which the result of the rules may change. */
   readonly sizes: readonly number[]
 
   constructor(rules: readonly FileRule[]) {
@@ -26,7 +26,10 @@ export class FileJudge {
     return this.#rules.length === 0
   }
 
-  /** The rule that forbids it; undefined: allowed. `size`: bytes of the content that moves, 0 where none does. */
+  /**
+   * Returns the rule that forbids the operation, or undefined if it is allowed. `size`: bytes of the moved
+   * content, 0 if none.
+   */
   forbids(direction: FileDirection, path: Path, size = 0): FileRule | undefined {
     for (const reading of onWindows(path)) {
       const first = this.#rules.find(
@@ -41,7 +44,7 @@ export class FileJudge {
     return undefined
   }
 
-  /** A rule that may forbid something below a folder; undefined: there is none. */
+  /** Returns a rule that may forbid an operation below the folder, or undefined if none does. */
   forbidsBelow(direction: FileDirection, folder: Path): FileRule | undefined {
     for (const reading of onWindows(folder)) {
       const rule = this.#forbidsBelow(direction, reading)

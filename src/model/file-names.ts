@@ -1,17 +1,17 @@
 /**
- * What targets make of a name. A server on Windows takes several names for one file: it reads `\\` as `/`, drops dots and
- * spaces at the end, opens the stream of a file behind a `:`, and knows a short form of long names. Which system a target
- * has is not known, so that a rule has to hold for each reading.
+ * How targets read a name. A Windows server accepts several names for one file: it reads `\\` as `/`, drops
+ * dots and spaces at the end, opens the stream of a file behind a `:`, and knows a short form of long names.
+ * The target's system is unknown, so a rule has to hold for each reading.
  */
 import type { FileRule } from './file-rule.ts'
 import type { Path } from './path-pattern.ts'
 
 const ANOTHER_ON_WINDOWS = /[\\:]|[. ]$/
 const DRIVE = /^[A-Za-z]:$/
-/** `PROGRA~1.EXE`: what an extension of more than three characters is cut to, too. */
+/** `PROGRA~1.EXE`: a short name, with the extension cut to three characters. */
 const SHORT = /~\d{1,6}\.([^.]{1,3})$/
 
-/** The path, and what it is on Windows where that is another. */
+/** Returns the path, and its Windows reading if that differs. */
 export function onWindows(path: Path): readonly Path[] {
   if (!path.some((name) => ANOTHER_ON_WINDOWS.test(name))) return [path]
   const other: string[] = []
@@ -27,8 +27,8 @@ export function onWindows(path: Path): readonly Path[] {
 }
 
 /**
- * Whether a rule about extensions holds for the last name of a path; one about none does. A rule that forbids holds
- * where one reading of the name has the extension, one that allows where all have it.
+ * Whether a rule's extensions match the last name of a path; a rule without extensions always matches. A rule
+ * that forbids matches if any reading of the name has the extension, a rule that allows only if all have it.
  */
 export function hasExtension({ extensions, action }: FileRule, path: Path): boolean {
   if (extensions === undefined) return true
@@ -42,8 +42,8 @@ export function hasExtension({ extensions, action }: FileRule, path: Path): bool
 }
 
 /**
- * What extensions and the names that end in them are compared by: HFS+ does not look at invisible characters either, and
- * where case makes no difference `ſ` is an `s`, and a ligature is its letters.
+ * The form in which extensions and names are compared: HFS+ also ignores invisible characters, and without
+ * regard to case `ſ` is an `s` and a ligature is its letters.
  */
 export function extensionKey(name: string): string {
   return name
@@ -54,7 +54,10 @@ export function extensionKey(name: string): string {
     .replaceAll('ς', 'σ')
 }
 
-/** How many characters part a name; others, such as a wide dot, only look like them. */
+/**
+ * Counts the characters that separate a name from its stream or folder; look-alikes such as a wide dot do not
+ * count.
+ */
 function marksOf(name: string): number {
   return name.match(/[.:\\ ]/g)?.length ?? 0
 }
@@ -65,7 +68,7 @@ function withoutEnd(name: string): string {
   return name.slice(0, end)
 }
 
-/** Whether a name may be the short form of one with this extension. */
+/** Whether a name may be the short form of a name with this extension. */
 function mayBeShort(name: string, extension: string): boolean {
   const last = extension.slice(extension.lastIndexOf('.') + 1)
   return SHORT.exec(name)?.[1] === last.slice(0, 3)

@@ -1,17 +1,17 @@
-/** One rule for files, as the policies of connections and authorizations have them. */
+/** One rule for files, as in the policies of connections and authorizations. */
 import type { PathPattern } from './path-pattern.ts'
 
 export interface FileRule {
-  /** As it was written. */
+  /** The rule as written. */
   text: string
   action: 'allow' | 'deny'
   direction: FileDirection | 'any'
   pattern: PathPattern
   /** Bytes. */
   size?: { operator: '<=' | '>'; bytes: number }
-  /** Lower case, without the dot before them. */
+  /** Lower case, without the leading dot. */
   extensions?: string[]
 }
 
-/** `up` is toward the target. */
+/** `up` is towards the target. */
 export type FileDirection = 'up' | 'down'

@@ -1,7 +1,7 @@
 /**
- * The rules of a connection policy for files (SFTP and SCP): `ACTION DIRECTION PATTERN [CONDITION…]`, one text a
- * rule. The first rule that matches decides; where none does, the operation is allowed. docs/api.md has the
- * language for administrators.
+ * A connection policy's rules for files (SFTP and SCP): `ACTION DIRECTION PATTERN [CONDITION…]`, one text per
+ * rule. The first rule that matches decides; if none matches, the operation is allowed. docs/api.md describes
+ * the language for administrators.
  */
 import { extensionKey } from './file-names.ts'
 import type { FileRule } from './file-rule.ts'
@@ -11,10 +11,10 @@ export const MAX_FILE_RULES = 100
 export const MAX_FILE_RULE_LENGTH = 512
 const MAX_EXTENSIONS = 32
 
-/** A rule that cannot be read. */
+/** A rule could not be parsed. */
 export class FileRuleError extends Error {
   override name = 'FileRuleError'
-  /** Characters before what is at fault. */
+  /** Characters before the fault. */
   readonly position: number
 
   constructor(position: number, expected: string, found: string) {
@@ -47,7 +47,7 @@ export function parseFileRule(text: string): FileRule {
   return rule
 }
 
-/** Words between single or several spaces; a backslash keeps the space behind it. */
+/** Splits at single or several spaces; a backslash keeps the space behind it. */
 function wordsOf(text: string): Word[] {
   const words: Word[] = []
   for (const match of text.matchAll(/(?:\\.|[^ \\]|\\$)+/gsu)) words.push({ text: match[0], at: match.index })

@@ -1,8 +1,8 @@
 /**
- * Rules of a connection policy for forwarded connections: `HOST:PORT`. HOST is a name, in which `*` stands for any
- * characters, `*` alone for whatever was asked for, or an address or network (`10.0.0.0/8`, `[2001:db8::/32]`). PORT is
- * a number, a range `a-b` or `*`. Nothing is resolved: a name is the target's to resolve, so a rule about addresses
- * is for connections to literal addresses only.
+ * A connection policy's rules for forwarded connections: `HOST:PORT`. HOST is a name, in which `*` matches
+ * any characters (`*` alone matches any host), or an address or network (`10.0.0.0/8`, `[2001:db8::/32]`).
+ * PORT is a number, a range `a-b` or `*`. The bastion resolves no names, the target does: a rule about
+ * addresses matches connections to literal addresses only.
  */
 import { BlockList, isIP } from 'node:net'
 import { isGuardedAddress, isMetadataService, NUMERIC } from './metadata-services.ts'
@@ -19,11 +19,11 @@ type Host =
 
 interface Rule {
   host: Host
-  /** undefined: any. */
+  /** Absent if any port matches. */
   ports: { first: number; last: number } | undefined
 }
 
-/** What is wrong with a rule; undefined when it is a good one. */
+/** Returns the error in a rule, or undefined if it is valid. */
 export function forwardRuleError(text: string): string | undefined {
   return parse(text)
     ? undefined
@@ -31,8 +31,8 @@ export function forwardRuleError(text: string): string | undefined {
 }
 
 /**
- * Whether a rule holds for this host and port, as they were asked for. The port 0 (one that the target chooses) and the
- * empty host (all addresses) are allowed by `*` only. A rule that cannot be read allows nothing.
+ * Whether a rule allows this host and port, as requested. Port 0 (the target chooses) and the empty host (all
+ * addresses) are allowed by `*` only. An invalid rule allows nothing.
  */
 export function isForwardAllowed(rules: readonly string[], host: string, port: number): boolean {
   const name = host.toLowerCase().replace(/\.$/, '')
@@ -43,16 +43,16 @@ export function isForwardAllowed(rules: readonly string[], host: string, port: n
 }
 
 /**
- * Whether the target may be asked to connect there. Without rules: to anywhere but a metadata service, which takes a rule
- * that names it: `*`, patterns and networks that have it among others are not meant for it. What a name resolves to is
- * not known here.
+ * Whether the target may be requested to connect to the host. Without rules: to any host except a metadata
+ * service, which needs a rule that names it; `*`, patterns and networks that merely contain it do not count.
+ * The addresses of a name are not known here.
  */
 export function isConnectAllowed(rules: readonly string[], host: string, port: number): boolean {
   if (!isMetadataService(host)) return rules.length === 0 || isForwardAllowed(rules, host, port)
   return isForwardAllowed(rules.filter(namesOne), host, port)
 }
 
-/** Whether a rule is about one name, or about a network within what is guarded. */
+/** Whether a rule names one host, or a network within the guarded ones. */
 function namesOne(text: string): boolean {
   const host = parse(text)?.host
   if (host?.kind === 'name') return !host.pattern.includes('*')
@@ -76,7 +76,10 @@ function holdsHost(rule: Host, host: string): boolean {
   return network.check(plain, family === 4 ? 'ipv4' : 'ipv6')
 }
 
-/** `*` is any run of characters. Goes back to the last one only, so it takes no more than pattern × text steps. */
+/**
+ * Matches `*` as any run of characters. Backtracks to the last `*` only, so it needs at most pattern × text
+ * steps.
+ */
 function matches(pattern: string, text: string): boolean {
   let at = 0
   let star = -1

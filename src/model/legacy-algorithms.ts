@@ -1,6 +1,6 @@
 /**
- * SSH algorithms that are broken or weak, and all that some old network gear speaks. A connection policy names those
- * that it may use toward its targets; nothing else ever does.
+ * Broken or weak SSH algorithms, which are all that some old network gear supports. A connection policy lists
+ * those that it allows towards its targets; nothing else uses them.
  */
 export const LEGACY_KEX = [
   'diffie-hellman-group-exchange-sha256',

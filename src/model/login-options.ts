@@ -1,27 +1,27 @@
 /**
- * How the bastion logs in at targets that show a terminal only, by what they print (TELNET, RLOGIN): fields of their
- * connection policies, stored as JSON that holds what differs from the defaults, and handed to the proxy with the
- * session. The expressions are RE2's, so they match in linear time.
+ * How the bastion logs in at targets that have a terminal only (TELNET, RLOGIN), by the text that they print.
+ * Fields of a connection policy, stored as JSON that holds the values that differ from the defaults, and sent
+ * to the proxy with the session. The expressions are RE2's, which match in linear time.
  */
 import { RE2JS, RE2JSSyntaxException } from 're2js'
 import { formatOptions, storedOptions } from './stored-options.ts'
 
 export interface LoginOptions {
-  /** What the last line looks like when the target asks for the user name. */
+  /** Matches the last line when the target prompts for the user name. */
   loginPrompt: string
-  /** The same for a password, be it the login's or that of `enableCommand`. */
+  /** Matches a prompt for a password, of the login or of `enableCommand`. */
   passwordPrompt: string
-  /** The same for a command: the login is over. */
+  /** Matches a shell prompt: the login is complete. */
   shellPrompt: string
-  /** A whole line that says that the login was refused. */
+  /** Matches a whole line that reports a refused login. */
   loginFailure: string
-  /** What is typed where the account has a secret for it. */
+  /** Sent after the login if the account has a secret for it. */
   enableCommand: string
   /** Seconds that a login may take. */
   loginTimeout: number
-  /** RLOGIN: whom the bastion says to be at its own end; empty: the account's login. */
+  /** RLOGIN: the client user name that the bastion sends; empty: the account's login. */
   clientUser: string
-  /** RLOGIN: come from a port from 512 to 1023, as servers of old want it. */
+  /** RLOGIN: connect from a port from 512 to 1023, as old servers require. */
   privilegedPort: boolean
 }
 
@@ -41,11 +41,11 @@ export const LOGIN_PATTERNS = ['loginPrompt', 'passwordPrompt', 'shellPrompt', '
 export type LoginPattern = (typeof LOGIN_PATTERNS)[number]
 
 export const MAX_PATTERN_LENGTH = 512
-/** Instructions of one expression: what a character of a line costs at most. */
+/** Instructions of one expression: the most that a character of a line costs. */
 const MAX_PATTERN_PROGRAM = 1024
 export const MAX_LOGIN_TIMEOUT = 600
 
-/** What is wrong with an expression, for an administrator; undefined: nothing. */
+/** Returns the error in an expression, for an administrator, or undefined if it is valid. */
 export function loginPatternFlaw(source: string): string | undefined {
   if (source === '') return 'expected an expression, found none'
   try {
@@ -57,12 +57,12 @@ export function loginPatternFlaw(source: string): string | undefined {
   }
 }
 
-/** For the database: only what is no default. */
+/** For the database: only the values that differ from the defaults. */
 export function formatLoginOptions(options: LoginOptions): string {
   return formatOptions(options, LOGIN_OPTIONS)
 }
 
-/** @throws Error for an option that this program does not know: it could not be enforced */
+/** @throws Error for an unknown option, which could not be enforced */
 export function parseLoginOptions(text: string): LoginOptions {
   return { ...LOGIN_OPTIONS, ...storedOptions(text, LOGIN_OPTIONS) }
 }

@@ -1,7 +1,7 @@
 /**
- * The login string, every protocol's user-name field (contract.md, Login string), and the canonical name of a
- * target. No string can be read as another person's: the user is all before the first separator, every part
- * that holds a separator has to escape it, and escapes are decoded once, after splitting.
+ * The login string, the user-name field of every protocol (contract.md, Login string), and the canonical name
+ * of a target. No string can be read as another person's: the user is the whole part before the first
+ * separator, each part escapes the separators that it holds, and escapes are decoded once, after splitting.
  *
  *     USER [SEP [ACCOUNT[@DOMAIN]]@DEVICE [SEP SERVICE]]     SEP: the first of ":" and "+" that occurs
  *     USER SEP DEVICE  |  USER SEP ACCOUNT SEP DEVICE [SEP SERVICE]
@@ -12,7 +12,7 @@ import { hasUnprintable } from './names.ts'
 
 export const MAX_LOGIN_BYTES = 256
 
-/** What a login string asks for; without an account there is no domain either. Names are in NFC. */
+/** The target of a login string; without an account the domain is absent too. Names are in NFC. */
 export interface WantedTarget {
   account?: string
   domain?: string
@@ -22,11 +22,11 @@ export interface WantedTarget {
 
 export interface Login {
   user: string
-  /** undefined: the user is to choose. */
+  /** Absent if the user is to choose. */
   target?: WantedTarget
 }
 
-/** Why a string is no login string, with the syntax: for the user. It never repeats the input. */
+/** Why a string is not a login string, with the syntax, for the user. It never repeats the input. */
 export interface Malformed {
   malformed: string
 }
@@ -36,7 +36,7 @@ export const LOGIN_SYNTAX =
   '(for example ops1:root@srv1 or ops1+root@srv1+ssh); ":", "+", "@" and "%" inside a name are written ' +
   '%3A, %2B, %40 and %25'
 
-/** Reads a login string. Never throws. */
+/** Parses a login string. Never throws. */
 export function parseLogin(text: string): Login | Malformed {
   const flaw = flawOf(text)
   if (flaw) return malformed(flaw)
@@ -49,21 +49,21 @@ export function parseLogin(text: string): Login | Malformed {
 }
 
 /**
- * The login string that `parseLogin` reads as `login`. A domain without an account cannot be written, and is
+ * Formats a login so that `parseLogin` reads it back. A domain without an account cannot be written and is
  * left out.
  */
 export function formatLogin({ user, target }: Login, separator: ':' | '+' = ':'): string {
-  // "@" ends nothing in a user's name
+  // "@" is no separator within a user's name
   const name = encode(user).replaceAll('%40', '@')
   return target ? name + separator + formatTarget(target, separator) : name
 }
 
-/** The part after the user: `[ACCOUNT[@DOMAIN]]@DEVICE[SEP SERVICE]`. */
+/** Formats the part after the user: `[ACCOUNT[@DOMAIN]]@DEVICE[SEP SERVICE]`. */
 export function formatTarget(
   { account, domain, device, service }: WantedTarget,
   separator: ':' | '+' = ':',
 ): string {
-  // an empty domain: no stored account (formatCanonical)
+  // an empty domain means: no stored account (formatCanonical)
   const owner =
     account === undefined ? [''] : domain === undefined || domain === '' ? [account] : [account, domain]
   const target = [...owner, device].map(encode).join('@')
@@ -71,9 +71,9 @@ export function formatTarget(
 }
 
 /**
- * A target's canonical name, `ACCOUNT@DOMAIN:DEVICE:SERVICE`, with what is special in a login string escaped. Where no
- * stored account is used there is no domain, which is empty here: `ACCOUNT@DEVICE:SERVICE`, or `@DEVICE:SERVICE` when
- * the account is asked for, as after USER in a login string.
+ * Formats a target's canonical name, `ACCOUNT@DOMAIN:DEVICE:SERVICE`, with the special characters of a login
+ * string escaped. Without a stored account the domain is empty: `ACCOUNT@DEVICE:SERVICE`, or
+ * `@DEVICE:SERVICE` if the user is prompted for the account, as after USER in a login string.
  */
 export function formatCanonical({ account, domain, device, service }: Required<WantedTarget>): string {
   if (domain === '') return `${encode(account)}@${encode(device)}:${encode(service)}`
@@ -81,8 +81,8 @@ export function formatCanonical({ account, domain, device, service }: Required<W
 }
 
 /**
- * Reads a canonical name, as it stands in target groups. An account's "@" may be left unescaped here, where the
- * domain begins after the last; undefined when it is not of that form.
+ * Parses a canonical name, as listed in target groups. An account's "@" may be unescaped here: the domain
+ * begins after the last one. Returns undefined for any other form.
  */
 export function parseCanonical(text: string): Required<WantedTarget> | undefined {
   if (flawOf(text)) return undefined
@@ -99,8 +99,8 @@ export function parseCanonical(text: string): Required<WantedTarget> | undefined
 }
 
 /**
- * Reads what `formatCanonical` writes: a canonical name, or one without a stored account, whose domain is empty then.
- * undefined when it is neither.
+ * Parses the output of `formatCanonical`: a canonical name, or one without a stored account, whose domain is
+ * then empty. Returns undefined for any other form.
  */
 export function parseTargetName(text: string): Required<WantedTarget> | undefined {
   const stored = parseCanonical(text)
@@ -124,7 +124,7 @@ function parseTarget(text: string, separator: string): WantedTarget | Flaw {
   const words = [...owner, ...parts.slice(1)]
   const names: string[] = []
   for (const [index, word] of words.entries()) {
-    // "@DEVICE": no account is named
+    // "@DEVICE": without an account
     const name = index === 0 && word === '' && owner.length === 2 && parts.length < 3 ? '' : decode(word)
     if (typeof name !== 'string') return name
     names.push(name)
@@ -152,7 +152,7 @@ function parseTarget(text: string, separator: string): WantedTarget | Flaw {
   }
 }
 
-/** One part with its `%XX` decoded, in NFC; the checks of the whole string hold for it again. */
+/** Decodes the `%XX` of one part, in NFC; the checks of the whole string apply to the result again. */
 function decode(part: string): string | Flaw {
   if (part === '') return { flaw: 'an empty part' }
   if (/%(?![0-9A-Fa-f]{2})/.test(part)) return { flaw: '"%" without two hexadecimal digits' }
@@ -173,11 +173,11 @@ function encode(name: string): string {
 
 function flawOf(text: string): string | undefined {
   if (text === '') return 'an empty name'
-  // a string never has fewer bytes than UTF-16 units, so that a huge one is not encoded only to be measured
+  // a string never has fewer bytes than UTF-16 units, so a huge one is rejected before it is encoded
   if (MAX_LOGIN_BYTES < text.length || MAX_LOGIN_BYTES < Buffer.byteLength(text)) {
     return `more than ${MAX_LOGIN_BYTES} bytes`
   }
-  // U+FFFD is what a decoder puts in the place of bytes that are no UTF-8
+  // a decoder puts U+FFFD in the place of invalid UTF-8
   return hasUnprintable(text) ? 'control or invisible characters, or invalid UTF-8' : undefined
 }
 

@@ -1,14 +1,17 @@
 /**
- * Names that show as another does (Unicode TR39): with what nobody sees in them, with letters of several scripts, or in
- * the letters of another script altogether. Rules are for names that are made: those that are there stay as they are.
+ * Names that look like another (Unicode TR39): with invisible characters, with letters of several scripts, or
+ * entirely in the letters of another script. The rules apply to new names: existing ones stay as they are.
  */
 
-/** ZWJ, soft hyphens, variation selectors, marks of direction, tags, fillers: what is shown as nothing. */
+/** Characters without a glyph: ZWJ, soft hyphens, variation selectors, direction marks, tags, fillers. */
 const IGNORABLE = /\p{Default_Ignorable_Code_Point}/u
-/** More marks over one letter than any script writes, or one twice: what stands beneath cannot be read. */
+/**
+ * More marks over one letter than any script writes, or the same mark twice: the letter beneath is
+ * unreadable.
+ */
 const PILED = /\p{Mn}{5}|(\p{Mn})\1/u
 const LEADING_MARK = /^\p{M}/u
-/** Thai and Lao "sara am" are letters of every day, whatever their compatible forms are. */
+/** Thai and Lao "sara am" are common letters, whatever their compatible forms are. */
 const SARA_AM = /[\u0e33\u0eb3]/g
 
 /** Scripts in common use today (UAX 31, table 5). */
@@ -38,7 +41,7 @@ const SCRIPTS = [
   'Ethiopic',
   'Khmer',
 ] as const
-/** What is written together ("highly restrictive", TR39 5.2). */
+/** Scripts that are written together ("highly restrictive", TR39 5.2). */
 const TOGETHER = [
   ['Latin', 'Han', 'Hiragana', 'Katakana'],
   ['Latin', 'Han', 'Bopomofo'],
@@ -50,7 +53,7 @@ const ALLOWED: readonly RegExp[] = [...SCRIPTS.map((script) => [script]), ...TOG
   return new RegExp(`^[${classes.join('')}]*$`, 'u')
 })
 
-/** What is wrong with how a name shows; undefined: nothing is. */
+/** Returns the error in the look of a name, or undefined if there is none. */
 export function lookError(name: string): string | undefined {
   if (IGNORABLE.test(name)) return 'a name must not hold characters that are not shown'
   const parts = name.normalize('NFD')
@@ -67,7 +70,7 @@ export function lookError(name: string): string | undefined {
   return undefined
 }
 
-/** Letters, each followed by the one of another script or form that it shows as. */
+/** Letters, each followed by the letters of other scripts or forms that look like it. */
 const LIKE = new Map<string, string>()
 for (const [like, letters] of Object.entries({
   // Cyrillic, Greek, Armenian, Latin beyond its alphabet
@@ -113,7 +116,7 @@ for (const [like, letters] of Object.entries({
   for (const letter of letters) LIKE.set(letter, like)
 }
 
-/** The name with each letter as the one that it shows as, decomposed. */
+/** Returns the name decomposed, each letter replaced by the one that it looks like. */
 export function shownAs(name: string): string {
   return [...name.normalize('NFD')].map((letter) => LIKE.get(letter) ?? letter).join('')
 }

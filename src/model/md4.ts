@@ -1,9 +1,9 @@
-/** MD4 (RFC 1320), which NTLM makes of a password and OpenSSL 3 has left out. */
+/** MD4 (RFC 1320): NTLM hashes passwords with it, and OpenSSL 3 no longer has it. */
 import { Buffer } from 'node:buffer'
 
 const BLOCK = 64
 
-/** Of each round: the constant, the order in which the words of a block come, and by how much each is turned. */
+/** For each round: the constant, the order of a block's words, and the rotations. */
 const ROUNDS = [
   { constant: 0, order: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15], turns: [3, 7, 11, 19] },
   {
@@ -25,7 +25,7 @@ const MIXES = [
   (x: number, y: number, z: number) => x ^ y ^ z,
 ] as const
 
-/** 16 bytes. */
+/** Returns 16 bytes. */
 export function md4(message: Uint8Array): Buffer {
   const padded = pad(message)
   const state = Int32Array.of(0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476)
@@ -38,7 +38,7 @@ export function md4(message: Uint8Array): Buffer {
   return digest
 }
 
-/** RFC 1320 3.1 and 3.2: a one, zeros, and the length in bits. */
+/** Pads with a one bit, zeros, and the length in bits (RFC 1320 3.1 and 3.2). */
 function pad(message: Uint8Array): Buffer {
   const padded = Buffer.alloc(Math.ceil((message.length + 9) / BLOCK) * BLOCK)
   padded.set(message)

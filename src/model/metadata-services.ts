@@ -1,10 +1,11 @@
 /**
- * Where clouds answer with the machine's own credentials to whoever asks: as addresses in every form that a resolver
- * takes for one, and by their known names. Nothing is resolved here; in doubt it is one.
+ * The services by which clouds hand the machine's own credentials to any client: their addresses, in every
+ * form that a resolver accepts, and their known names. Nothing is resolved here; in doubt a host counts as
+ * one.
  */
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 
-/** What is never anything else; found within any IPv6 address that may stand for an IPv4 one. */
+/** Addresses that have no other use; also searched within any IPv6 address that may stand for an IPv4 one. */
 const KNOWN = [
   // AWS, Azure, Google, Oracle, OpenStack and nearly all others
   '169.254.169.254',
@@ -26,7 +27,7 @@ for (const address of KNOWN) {
   GUARDED.addAddress(address, 'ipv4')
   EXACT.addAddress(address, 'ipv4')
 }
-// Link-local: what is there is nobody's to reach by a forwarding.
+// Link-local: no forwarding needs to reach these.
 GUARDED.addSubnet('169.254.0.0', 16, 'ipv4')
 GUARDED.addSubnet('fe80::', 10, 'ipv6')
 // AWS, Google, Oracle, Scaleway
@@ -35,7 +36,7 @@ GUARDED.addSubnet('fd20:ce::', 32, 'ipv6')
 GUARDED.addSubnet('fd00:c1::', 32, 'ipv6')
 GUARDED.addSubnet('fd00:42::42', 128, 'ipv6')
 
-/** First labels that are a service's where they stand alone or in a cloud's own domain. */
+/** First labels of such services, alone or in a cloud's own domain. */
 const LABELS = new Set(['metadata', 'instance-data', 'rancher-metadata'])
 const DOMAINS = [
   'internal',
@@ -58,10 +59,13 @@ const NAMES = new Set([
   'api.service.softlayer.com',
 ])
 
-/** Between the colons of an IPv6 address: `1:2:3:4:5:6:7::` has nine. */
+/** Pieces between the colons of an IPv6 address: `1:2:3:4:5:6:7::` has nine. */
 const MOST_GROUPS = 9
 
-/** What inet_aton(3) reads as an IPv4 address: `127.1`, `0x7f000001`, `017700000001`. Not one to be taken for a name. */
+/**
+ * An IPv4 address as inet_aton(3) reads it: `127.1`, `0x7f000001`, `017700000001`. It must not count as a
+ * name.
+ */
 export const NUMERIC = /^(?:0x[0-9a-f]*|\d+)(?:\.(?:0x[0-9a-f]*|\d+)){0,3}$/
 
 /** Whether a host, as a client writes it, is a metadata service. */
@@ -76,12 +80,17 @@ export function isMetadataService(host: string): boolean {
   return isKnownName(name) || embeddedIn(name).some((address) => isGuardedAddress(address))
 }
 
-/** Whether an IPv4 or IPv6 address, in its ordinary form, is one, or the address of a network within them. */
+/**
+ * Whether an IPv4 or IPv6 address in ordinary form is guarded, or the address of a network within the guarded
+ * ones.
+ */
 export function isGuardedAddress(address: string): boolean {
   return isIPv4(address) ? GUARDED.check(address, 'ipv4') : isIPv6(address) && isGuardedIPv6(address)
 }
 
-/** The addresses that readers make of a number: most refuse parts that are too large, some cut them. */
+/**
+ * Returns the addresses that resolvers read in a number: most reject parts that are too large, some cut them.
+ */
 function numericForms(text: string): string[] {
   const parts = text.split('.').map(numberOf)
   const last = parts.pop() ?? 0n
@@ -110,8 +119,8 @@ function isGuardedIPv6(address: string): boolean {
 }
 
 /**
- * Whether an IPv6 address stands for a guarded IPv4 one. Behind the well-known prefixes that is any of them; behind
- * others, which networks choose (RFC 6052 2.2, 6rd), one that is never anything else.
+ * Whether an IPv6 address stands for a guarded IPv4 one. Behind the well-known prefixes any guarded address
+ * counts; behind others, which networks choose (RFC 6052 2.2, 6rd), only one that has no other use.
  */
 function isTranslated(bytes: Uint8Array): boolean {
   const at = (...indexes: number[]) => indexes.map((index) => bytes[index]).join('.')
@@ -134,7 +143,7 @@ function isTranslated(bytes: Uint8Array): boolean {
   if (begins(0, 0x64, 0xff, 0x9b)) found.push(...translated)
   // 2002:a.b.c.d::/48 (RFC 3056)
   if (begins(0x20, 0x02)) found.push(at(2, 3, 4, 5))
-  // 2001:0:SERVER:…:CLIENT, the client's with all bits turned round (RFC 4380 4)
+  // 2001:0:SERVER:…:CLIENT, the client's address with all bits inverted (RFC 4380 4)
   if (begins(0x20, 0x01, 0, 0)) {
     found.push(
       at(4, 5, 6, 7),
@@ -154,7 +163,7 @@ function isTranslated(bytes: Uint8Array): boolean {
   )
 }
 
-/** The 16 bytes of a valid IPv6 address without a zone. */
+/** Returns the 16 bytes of a valid IPv6 address without a zone. */
 function bytesOf(address: string): Uint8Array {
   const [, head = address, quad] = /^(.*:)(\d+\.\d+\.\d+\.\d+)$/.exec(address) ?? []
   const tail = quad?.split('.').map(Number) ?? []
@@ -182,7 +191,7 @@ function isKnownName(name: string): boolean {
   )
 }
 
-/** The addresses that a name says it resolves to, as at nip.io and sslip.io: `169-254-169-254.example.com`. */
+/** Returns the addresses embedded in a name, as at nip.io and sslip.io: `169-254-169-254.example.com`. */
 function embeddedIn(name: string): string[] {
   const quads = [...name.matchAll(/(?<![0-9a-z])(\d{1,3})([.-])(\d{1,3})\2(\d{1,3})\2(\d{1,3})(?![0-9a-z])/g)]
   const hexes = [...name.matchAll(/(?<![0-9a-z])(?:0x)?([0-9a-f]{8})(?![0-9a-z])/g)]
@@ -193,7 +202,10 @@ function embeddedIn(name: string): string[] {
   ]
 }
 
-/** IPv6 addresses with `-` for `:` within a label: `fd00-ec2--254`, behind or before other words too. */
+/**
+ * Returns IPv6 addresses written in a label with `-` for `:`: `fd00-ec2--254`, also before or behind other
+ * words.
+ */
 function dashedIn(label: string): string[] {
   const parts = label.split('-')
   return parts.flatMap((_, begin) =>

@@ -1,20 +1,20 @@
-/** The arithmetic of NTLMv2 (MS-NLMP 3.3.2): a proof that somebody knows a password, and its judgement by who keeps it. */
+/** The arithmetic of NTLMv2 (MS-NLMP 3.3.2): a proof that the client knows a password, and its check. */
 import { Buffer } from 'node:buffer'
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { md4 } from './md4.ts'
 import { windowsUpperCase } from './upper-case.ts'
 
-/** Bytes of a proof; what it is made over follows it in a client's response. */
+/** Bytes of a proof. In a client's response the proven data follows it. */
 export const PROOF_LENGTH = 16
 
-/** What a client has sent to prove that it knows a password, and all that takes to judge it. */
+/** A client's proof that it knows a password, and the data to check it. */
 export interface NtlmProof {
-  /** As the client wrote them; the proof is made over them. */
+  /** As the client wrote them: the proof covers them. */
   user: string
   domain: string
-  /** Eight bytes of ours. */
+  /** Eight bytes that the server chose. */
   serverChallenge: Uint8Array
-  /** The proof, and what it was made over. */
+  /** The proof, and the data that it covers. */
   response: Uint8Array
 }
 
@@ -24,7 +24,9 @@ export function hmacMd5(key: Uint8Array, ...parts: Uint8Array[]): Buffer {
   return hmac.digest()
 }
 
-/** The NT hash of a password, 16 bytes: who has it can log in with it, so it is as secret as the password. */
+/**
+ * Returns the NT hash of a password, 16 bytes. It is enough to log in, so it is as secret as the password.
+ */
 export function ntHash(password: string): Buffer {
   const bytes = Buffer.from(password, 'utf16le')
   const hash = md4(bytes)
@@ -32,12 +34,12 @@ export function ntHash(password: string): Buffer {
   return hash
 }
 
-/** NTOWFv2: the key of a user's proofs. */
+/** NTOWFv2: returns the key of a user's proofs. */
 export function responseKey(hash: Uint8Array, user: string, domain: string): Buffer {
   return hmacMd5(hash, Buffer.from(windowsUpperCase(user) + domain, 'utf16le'))
 }
 
-/** Makes a proof over `temp` (the client's challenge), and the session's base key that comes of it. */
+/** Makes a proof over `temp` (the client's challenge), and returns it with the session's base key. */
 export function prove(
   key: Uint8Array,
   serverChallenge: Uint8Array,
@@ -47,7 +49,7 @@ export function prove(
   return { response: Buffer.concat([proof, temp]), sessionBaseKey: hmacMd5(key, proof) }
 }
 
-/** Whoever keeps the NT hash judges by this: the session's base key, or undefined for a wrong proof. */
+/** Checks a proof with the NT hash. Returns the session's base key, or undefined for a wrong proof. */
 export function judgeProof(hash: Uint8Array, proof: NtlmProof): Buffer | undefined {
   if (proof.response.length < PROOF_LENGTH) return undefined
   const key = responseKey(hash, proof.user, proof.domain)

@@ -1,7 +1,7 @@
 /**
- * The objects that administrators provision, as the broker holds them. Names are those of spec.md 2.2 and of
- * contract.md; in the API the same words are the JSON fields. References between objects are names in the API
- * and ids here: `…Id` fields hold ids (ULID, 26 characters). Times are milliseconds since the epoch.
+ * The objects that administrators provision, as the broker stores them. The names are those of spec.md 2.2
+ * and of contract.md, and the JSON fields of the API. References between objects are names in the API and ids
+ * here: `…Id` fields hold ids (ULID, 26 characters). Times are milliseconds since the epoch.
  */
 import type { LoginOptions } from './login-options.ts'
 import type { ProfileRights } from './profile-rights.ts'
@@ -17,25 +17,25 @@ export interface User {
   userName: string
   displayName: string
   email: string
-  /** Name of a profile: what the user may do over the API. */
+  /** Name of the profile: the user's rights in the API. */
   profile: string
   userAuths: UserAuth[]
   /** One line each, OpenSSH's authorized_keys form without options: `ssh-ed25519 AAAA… comment`. */
   sshPublicKeys: string[]
   isDisabled: boolean
-  /** undefined: never. */
+  /** Absent if it never expires. */
   expirationDate?: number | undefined
-  /** Networks or addresses the user may come from; empty: any. */
+  /** Networks or addresses that the user may come from; empty: any. */
   ipSource: string[]
   groupIds: Id[]
-  /** How often the password was set; the store counts. */
+  /** How often the password was set. Counted by the store. */
   secretRevision?: number
 }
 
 export const USER_AUTHS = ['local_password', 'local_sshkey'] as const
 export type UserAuth = (typeof USER_AUTHS)[number]
 
-/** The profiles from the factory. */
+/** The built-in profiles. */
 export const PROFILES = [
   'product_administrator',
   'operator',
@@ -63,17 +63,17 @@ export interface Device {
 }
 
 /**
- * Why a target's host key is believed. `first_sight` pins one that was not seen before, `pinned` refuses it until an
- * administrator has accepted it; either refuses a key that differs from the pinned ones. `ca`: a certificate about it
- * by an authority of the connection policy; `dns`: its fingerprint in the DNS, authenticated. These two neither pin
- * nor ask what is pinned.
+ * How a target's host key is verified. `first_sight` pins a key when the target has none yet, `pinned`
+ * refuses it until an administrator has accepted it; both refuse a key that differs from the pinned ones.
+ * `ca`: by a certificate of an authority of the connection policy; `dns`: by its fingerprint in the DNS,
+ * authenticated. These two ignore pinned keys and pin none.
  */
 export const HOST_KEY_POLICIES = ['first_sight', 'pinned', 'ca', 'dns'] as const
 export type HostKeyPolicy = (typeof HOST_KEY_POLICIES)[number]
-/** Those that go by what is pinned. */
+/** The policies that use pinned keys. */
 export const PINNING: readonly HostKeyPolicy[] = ['first_sight', 'pinned']
 
-/** Why a policy is none for the protocol, for an administrator. */
+/** Returns why the protocol does not support the policy, for an administrator, or undefined if it does. */
 export function hostKeyPolicyFlaw(protocol: Protocol, policy: HostKeyPolicy | undefined): string | undefined {
   if (!isDesktopProtocol(protocol) || policy === undefined || PINNING.includes(policy)) return undefined
   return `expected ${PINNING.join(' or ')}: ${policy} vouches for SSH's host keys only`
@@ -85,15 +85,15 @@ export interface Service {
   serviceName: string
   protocol: Protocol
   port: number
-  /** What the service allows at most; empty: all that authorizations grant. */
+  /** The rights that the service allows; empty: all that authorizations grant. */
   subprotocols: Right[]
-  /** undefined: as its connection policy says. */
+  /** Absent if its connection policy decides. */
   hostKeyPolicy?: HostKeyPolicy | undefined
-  /** Of the same protocol; the one from the factory unless given. */
+  /** A policy of the same protocol; the built-in one if absent. */
   connectionPolicyId?: Id
 }
 
-/** How the broker connects to services that name it. */
+/** How the broker connects to the services that name the policy. */
 export interface ConnectionPolicy {
   id: Id
   policyName: string
@@ -101,26 +101,26 @@ export interface ConnectionPolicy {
   protocol: Protocol
   hostKeyPolicy: HostKeyPolicy
   ssh: SshOptions
-  /** Of TELNET and RLOGIN. */
+  /** For TELNET and RLOGIN. */
   login: LoginOptions
   vnc: VncOptions
   rdp: RdpOptions
   isFactory: boolean
 }
 
-/** What holds for the checkout of secrets of accounts that name it. */
+/** The rules for checkouts of the secrets of accounts that name the policy. */
 export interface CheckoutPolicy {
   id: Id
   policyName: string
   description: string
-  /** While the secret is out, nobody else gets it or a session with it. */
+  /** During a checkout no other user can check the secret out or open a session with it. */
   enableLock: boolean
-  /** Seconds that a checkout lasts at most. */
+  /** Seconds until a checkout expires. */
   maxDuration: number
   isFactory: boolean
 }
 
-/** Ids of what is there from the first start (store/migrations/0003-policies.ts). */
+/** Ids of the objects that the first start creates (store/migrations/0003-policies.ts). */
 export const DEFAULT_CHECKOUT_POLICY: Id = '00000000000000000000000201'
 export const FACTORY_CONNECTION_POLICIES: Readonly<Record<Protocol, Id>> = {
   SSH: '00000000000000000000000301',
@@ -134,26 +134,29 @@ export interface Domain {
   id: Id
   domainName: string
   description: string
-  /** The device whose local domain it is; undefined: a global domain. */
+  /** The device whose local domain it is; absent for a global domain. */
   deviceId?: Id
-  /** Of the authority that certifies sessions with its accounts, as a line of OpenSSH's; the private key is in the vault. */
+  /**
+   * The authority that certifies sessions with the domain's accounts, as an OpenSSH line; its private key is
+   * in the vault.
+   */
   caPublicKey?: string
-  /** How often the authority was set or taken away; the store counts. */
+  /** How often the authority was set or removed. Counted by the store. */
   secretRevision?: number
 }
 
 export interface Account {
   id: Id
   accountName: string
-  /** What is sent to the target as user name; the account's name unless set. */
+  /** The user name sent to the target; the account's name if absent. */
   accountLogin: string
   domainId: Id
   description: string
-  /** Kinds of the credentials that are stored; the secrets themselves stay in the vault. */
+  /** Kinds of the stored credentials; the secrets themselves are in the vault. */
   credentialTypes: CredentialType[]
-  /** `default` unless given. */
+  /** `default` if absent. */
   checkoutPolicyId?: Id
-  /** How often credentials were set; the store counts. */
+  /** How often credentials were set. Counted by the store. */
   secretRevision?: number
 }
 
@@ -161,8 +164,8 @@ export const CREDENTIAL_TYPES = ['password', 'ssh_key', 'enable'] as const
 export type CredentialType = (typeof CREDENTIAL_TYPES)[number]
 
 /**
- * As whom a person comes to a target: as a stored account, under their own name with their own password (account
- * mapping), or with a login and a password that they are asked for.
+ * How a user logs in at a target: as a stored account, under the user's own name and password (account
+ * mapping), or with a login and a password that the user types.
  */
 export const TARGET_KINDS = ['account', 'mapping', 'interactive'] as const
 export type TargetKind = (typeof TARGET_KINDS)[number]
@@ -173,11 +176,11 @@ export interface TargetGroup {
   description: string
   /** Targets of sessions: an account through a service of a device. */
   sessionAccounts: { accountId: Id; serviceId: Id }[]
-  /** Services where the person is asked for the target's login and password. */
+  /** Services where the user types the target's login and password. */
   interactiveServiceIds: Id[]
-  /** Services where the person is logged in by their own name and password. */
+  /** Services where the user is logged in by the user's own name and password. */
   mappingServiceIds: Id[]
-  /** Accounts whose secret may be checked out, beside those of `sessionAccounts`. */
+  /** Accounts whose secret may be checked out, besides those of `sessionAccounts`. */
   passwordRetrievalAccountIds: Id[]
 }
 
@@ -193,26 +196,29 @@ export interface Authorization {
   recordingMode: RecordingMode
 }
 
-/** `strict`: output is shown to the user only when its recording is on the disk and signed. */
+/** `strict`: the user sees output only after its recording is on disk and signed. */
 export const RECORDING_MODES = ['standard', 'strict'] as const
 export type RecordingMode = (typeof RECORDING_MODES)[number]
 
 export interface ApiKey {
   id: Id
   keyName: string
-  /** Name of a profile. */
+  /** Name of the profile. */
   profile: string
-  /** Networks or addresses that the key works from; empty: any. */
+  /** Networks or addresses that the key may be used from; empty: any. */
   ipSource: string[]
   expirationDate?: number | undefined
   createdAt: number
-  /** Whom X-Auth-User may name; undefined: anybody. */
+  /** The users that X-Auth-User may name; absent: any user. */
   actsFor?: ActsFor | undefined
-  /** Rights of who has said whom it acts for: nobody who has more. undefined: of a key that was there before. */
+  /**
+   * Rights of the administrator that set `actsFor`: the key acts for no user with more. Absent for keys that
+   * are older than this field.
+   */
   reach?: ProfileRights | undefined
 }
 
-/** Users, and the members of groups as they are when the key is used. */
+/** The users, and the members of the groups at the time of use. */
 export interface ActsFor {
   userIds: Id[]
   groupIds: Id[]
@@ -222,14 +228,19 @@ export interface HostKey {
   id: Id
   deviceId: Id
   serviceId: Id
-  /** SSH's name of the key's type, for example `ssh-ed25519`; `x509` of a certificate in TLS, `rsa` of VNC's RA2. */
+  /**
+   * SSH's name of the key's type, for example `ssh-ed25519`; `x509` for a TLS certificate, `rsa` for VNC's
+   * RA2.
+   */
   keyType: string
-  /** OpenSSH's form: `SHA256:` and base64 without padding, of `key`. */
+  /** OpenSSH's form: `SHA256:` and unpadded base64, of `key`. */
   fingerprint: string
-  /** The key blob (RFC 4253 6.6), of `x509` and `rsa` the SubjectPublicKeyInfo (RFC 5280 4.1); base64. */
+  /** The key blob (RFC 4253 6.6); for `x509` and `rsa` the SubjectPublicKeyInfo (RFC 5280 4.1). Base64. */
   key: string
   firstSeen: number
-  /** `accepted` is trusted; `offered` was shown by the target and refused: an administrator may accept it. */
+  /**
+   * `accepted`: trusted. `offered`: the target showed it and it was refused; an administrator may accept it.
+   */
   state: 'accepted' | 'offered'
 }
 
@@ -239,9 +250,9 @@ export interface Checkout {
   userId: Id
   begin: number
   expires: number
-  /** When it was returned; undefined: still out (until `expires`). */
+  /** When the secret was checked in; absent while it is out (until `expires`). */
   end?: number
-  /** Name of the API key that asked for it. */
+  /** Name of the API key that requested the checkout. */
   apiKey?: string
 }
 
@@ -253,36 +264,36 @@ export interface SessionRecord {
   user: string
   sourceIp: string
   protocol: Protocol
-  /** Rights that were used, not those that were granted. */
+  /** The rights that were used, not those that were granted. */
   subprotocols: Right[]
   account: string
   domain: string
   device: string
   service: string
   targetHost: string
-  /** undefined while the session runs. */
+  /** Absent while the session runs. */
   result?: 'success' | 'failure' | 'killed' | 'lost'
   reason?: string
   authorization: string
   isRecorded: boolean
   bytesIn: number
   bytesOut: number
-  /** Name of the API key that made the ticket for it. */
+  /** Name of the API key that made the session's ticket. */
   apiKey?: string
   recording?: { state: RecordingState; size: number; frames: number; digest: string }
   legalHold?: LegalHold | undefined
 }
 
-/** Why a recording is kept whatever the retention says, since when (milliseconds), and who has said so. */
+/** Why a recording is kept regardless of the retention, since when (milliseconds), and on whose order. */
 export interface LegalHold {
   by: string
   since: number
   reason: string
-  /** Somebody has asked for its end, which a second person has to confirm. */
+  /** A request to end the hold, which a second person has to confirm. */
   release?: ReleaseWish | undefined
 }
 
-/** How many people it takes to end a legal hold: the second confirms what the first has asked for. */
+/** How many people end a legal hold: with `two`, the second confirms the request of the first. */
 export type HoldRelease = 'one' | 'two'
 
 export interface ReleaseWish {
@@ -294,15 +305,15 @@ export interface ReleaseWish {
 }
 
 /**
- * `open` while it runs, `sealed` by the broker at the end, `recovered` after a crash, `failed` when it broke;
- * `deleted` with a tombstone in the audit log, `missing` when there was nothing to delete any more.
+ * `open` while the session runs, `sealed` by the broker at the end, `recovered` after a crash, `failed` after
+ * an error; `deleted` with a tombstone in the audit log, `missing` if the file was already gone.
  */
 export const RECORDING_STATES = ['open', 'sealed', 'recovered', 'failed', 'deleted', 'missing'] as const
 export type RecordingState = (typeof RECORDING_STATES)[number]
 
 /**
- * `waiting` for its upload, `verified` in the bucket with its segments still there, `stored` in the bucket and on the
- * disk, `remote` in the bucket only, `deleting` from the bucket, `lost` before it could be uploaded.
+ * `waiting` for its upload, `verified` in the bucket with its segments still there, `stored` in the bucket
+ * and on disk, `remote` in the bucket only, `deleting` from the bucket, `lost` before it could be uploaded.
  */
 export const UPLOAD_STATES = ['waiting', 'verified', 'stored', 'remote', 'deleting', 'lost'] as const
 export type UploadState = (typeof UPLOAD_STATES)[number]
@@ -310,14 +321,14 @@ export type UploadState = (typeof UPLOAD_STATES)[number]
 /** The copy of a session's recording in the object store. Times in milliseconds since the epoch. */
 export interface Upload {
   session: Id
-  /** When the session began: it says where the recording is. */
+  /** When the session began: part of the recording's path. */
   begin: number
   state: UploadState
-  /** When something is to be done next. */
+  /** When the next step is due. */
   due: number
-  /** Attempts in a row that failed. */
+  /** Consecutive failed attempts. */
   failures: number
-  /** Of the upload in parts that was begun. */
+  /** Id of the multipart upload that was begun. */
   upload?: string | undefined
   size?: number
   sha256?: string

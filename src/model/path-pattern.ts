@@ -1,6 +1,6 @@
 /**
- * Paths and the patterns that match them: `*` stands for any characters within a segment, a segment `**` for any
- * number of segments, none included. Segments are compared in Unicode NFC: some targets take both forms of a
+ * Paths and the patterns that match them: `*` matches any characters within a segment, a segment `**` any
+ * number of segments, even none. Segments are compared in Unicode NFC: some targets accept both forms of a
  * letter for the same name.
  */
 
@@ -18,7 +18,7 @@ export interface PatternFault {
   found: string
 }
 
-/** The texts between the stars of one segment, `\` taken from before what it keeps. */
+/** Splits one segment at its stars, and removes each `\` before the character that it escapes. */
 function segmentOf(source: string, at: number): Segment | PatternFault {
   const parts = ['']
   for (let index = 0; index < source.length; index++) {
@@ -37,7 +37,7 @@ function segmentOf(source: string, at: number): Segment | PatternFault {
   return parts.map((part) => part.normalize('NFC'))
 }
 
-/** An absolute pattern, as a rule has it. */
+/** Parses a rule's absolute pattern. */
 export function parsePattern(text: string): PathPattern | PatternFault {
   if (!text.startsWith('/'))
     return { at: 0, expected: 'an absolute path that begins with "/"', found: JSON.stringify(text) }
@@ -69,7 +69,9 @@ function faultOf(source: string): { expected: string; found: string } | undefine
   return undefined
 }
 
-/** The path that a text names: `.`, `..` and `//` taken out. A relative one begins at `folder`. */
+/**
+ * Returns the path that a text names, with `.`, `..` and `//` resolved. A relative path starts at `folder`.
+ */
 export function pathOf(text: string, folder: Path = []): Path {
   const path = text.startsWith('/') ? [] : [...folder]
   for (const name of text.split('/')) {
@@ -100,8 +102,8 @@ function matchesSegment(segment: Segment, name: string): boolean {
 }
 
 /**
- * Where in the pattern one may stand after the whole path: places before a segment, its length for the end.
- * A place on `**` includes the one behind it.
+ * Returns the positions in the pattern that are possible after the whole path: the index of the next segment,
+ * or the length for the end. A position on `**` includes the one behind it.
  */
 function placesAfter(pattern: PathPattern, path: Path): Set<number> {
   let places = withSkips(pattern, [0])
@@ -132,13 +134,13 @@ export function matches(pattern: PathPattern, path: Path): boolean {
   return placesAfter(pattern, path).has(pattern.length)
 }
 
-/** Whether there may be something below the path that matches. */
+/** Whether a path below this one may match. */
 export function mayMatchBelow(pattern: PathPattern, path: Path): boolean {
   for (const place of placesAfter(pattern, path)) if (place < pattern.length) return true
   return false
 }
 
-/** Whether everything below the path matches. */
+/** Whether every path below this one matches. */
 export function matchesAllBelow(pattern: PathPattern, path: Path): boolean {
   return pattern.at(-1) === ANY_SEGMENTS && placesAfter(pattern, path).has(pattern.length - 1)
 }

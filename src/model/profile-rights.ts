@@ -1,4 +1,4 @@
-/** The features of the API, and the level that a profile has for each. */
+/** The features of the API, and a profile's level for each. */
 
 /** Each level includes those before it. */
 export const LEVELS = ['none', 'view', 'modify', 'execute'] as const

@@ -1,11 +1,11 @@
 /**
- * Profiles: what a person or a key may do over the API, as one level per feature. What somebody may open on a
- * target is not here: that comes from authorizations alone, whatever the profile.
+ * Profiles: the rights of a user or a key in the API, as one level per feature. Rights on targets are not
+ * here: they come from authorizations alone, whatever the profile.
  */
 import type { Id, ProfileName } from './objects.ts'
 import { FEATURES, type Feature, LEVELS, type Level, type ProfileRights } from './profile-rights.ts'
 
-/** A profile as an object; those from the factory have their rights from the table below. */
+/** A profile as an object; the built-in ones have their rights from the table below. */
 export interface Profile {
   id: Id
   profileName: string
@@ -14,10 +14,13 @@ export interface Profile {
   isFactory: boolean
 }
 
-/** No right at all: of a profile that is gone, and of a feature that a profile does not name. */
+/** No rights: for a profile that no longer exists, and for features that a profile does not name. */
 export const NOTHING = Object.fromEntries(FEATURES.map((feature) => [feature, 'none'])) as ProfileRights
 
-/** What everybody has who is signed in at all: their own targets, and the secrets that they are authorized to. */
+/**
+ * The rights of every signed-in user: their own targets, and the secrets that they are authorized to check
+ * out.
+ */
 const OWN: ProfileRights = {
   ...NOTHING,
   targets: 'view',
@@ -62,30 +65,30 @@ export const FACTORY_PROFILES: Readonly<Record<ProfileName, ProfileRights>> = {
     policies: 'view',
     host_keys: 'view',
     sessions: 'view',
-    // legal hold: an auditor changes nothing else
+    // legal hold: an auditor can modify nothing else
     recordings: 'modify',
     checkout: 'none',
     approvals: 'view',
   },
   approver: { ...OWN, approvals: 'execute' },
   user: OWN,
-  // of the keys of web gateways (spec.md 5.1), in decreasing scope
+  // for the keys of web gateways (spec.md 5.1), in decreasing scope
   sallyport_access_manager_session_audit: { ...OWN, ...AUDIT_OF_SESSIONS, approvals: 'execute' },
   sallyport_access_manager_session: { ...OWN, approvals: 'execute' },
   sallyport_access_manager_audit: { ...NOTHING, ...AUDIT_OF_SESSIONS },
 }
 
-/** The rights of a profile from the factory; undefined for any other name. */
+/** Returns the rights of a built-in profile, or undefined for any other name. */
 export function factoryRights(name: string): ProfileRights | undefined {
   return Object.hasOwn(FACTORY_PROFILES, name) ? FACTORY_PROFILES[name as ProfileName] : undefined
 }
 
-/** Levels that mean something for a feature: up to the administrator's. */
+/** Returns the levels that a feature has: up to the administrator's. */
 export function levelsOf(feature: Feature): readonly Level[] {
   return LEVELS.slice(0, LEVELS.indexOf(FACTORY_PROFILES.product_administrator[feature]) + 1)
 }
 
-/** All features from those that are named; what is no level of the feature is none. */
+/** Returns the rights of all features; a feature without a valid level gets none. */
 export function rightsFrom(named: Readonly<Record<string, unknown>>): ProfileRights {
   const level = (feature: Feature): Level =>
     levelsOf(feature).find((one) => Object.hasOwn(named, feature) && one === named[feature]) ?? 'none'
@@ -93,8 +96,8 @@ export function rightsFrom(named: Readonly<Record<string, unknown>>): ProfileRig
 }
 
 /**
- * What rights come to beside what they are called: whoever has them gets at this by few steps, each of which is in the
- * audit. docs/api.md says the steps.
+ * The power that rights give beyond their names: a holder reaches it in a few steps, each of which is
+ * audited. docs/api.md lists the steps.
  */
 export const AMOUNTS = [
   'any_target',
@@ -106,7 +109,7 @@ export const AMOUNTS = [
 ] as const
 export type Amount = (typeof AMOUNTS)[number]
 
-/** Each of the features at its level is enough. */
+/** Each listed feature at its level is enough. */
 const AMOUNT_OF: Readonly<Record<Amount, readonly (readonly [Feature, Level])[]>> = {
   any_target: [
     ['user_groups', 'modify'],
@@ -124,27 +127,27 @@ const AMOUNT_OF: Readonly<Record<Amount, readonly (readonly [Feature, Level])[]>
   removal_of_recordings: [['recordings', 'execute']],
 }
 
-/** What the rights of a profile amount to. */
+/** Returns the amounts that a profile's rights add up to. */
 export function amountsOf(rights: ProfileRights): Amount[] {
   return AMOUNTS.filter((amount) =>
     AMOUNT_OF[amount].some(([feature, level]) => reaches(rights[feature], level)),
   )
 }
 
-/** Whether `level` is at least what is needed. */
+/** Whether `level` is at least `needed`. */
 export function reaches(level: Level, needed: Level): boolean {
   return LEVELS.indexOf(level) >= LEVELS.indexOf(needed)
 }
 
-/** The rights that both have: per feature the lower level (spec.md 5.1: None beats Modify). */
+/** Returns the rights that both have: per feature the lower level (spec.md 5.1: None beats Modify). */
 export function intersection(a: ProfileRights, b: ProfileRights): ProfileRights {
   const lower = (feature: Feature): Level => (reaches(a[feature], b[feature]) ? b[feature] : a[feature])
   return Object.fromEntries(FEATURES.map((feature) => [feature, lower(feature)])) as ProfileRights
 }
 
 /**
- * Whether `own` has every right of `other`. Nobody may hand out, or take over by setting a password, a profile
- * that goes beyond their own.
+ * Whether `own` has every right of `other`. Users may not grant a profile that exceeds their own, nor gain
+ * one by setting another user's password.
  */
 export function covers(own: ProfileRights, other: ProfileRights): boolean {
   return FEATURES.every((feature) => reaches(own[feature], other[feature]))

@@ -1,19 +1,19 @@
-/** What Windows' client and others read to connect by RDP (an .rdp file): one setting a line, `NAME:TYPE:VALUE`. */
+/** An .rdp file, which Windows' client and others connect by: one setting per line, `NAME:TYPE:VALUE`. */
 import { isIPv6 } from 'node:net'
 import { RDP_TICKET_TOKEN } from './rdp-ticket.ts'
 import type { Right } from './rights.ts'
 
 export interface RdpFile {
-  /** Of the bastion, as clients name it. */
+  /** The bastion's host, as clients name it. */
   host: string
   port: number
-  /** The login string; whoever opens the file types the password. */
+  /** The login string; the user types the password. */
   login: string
-  /** Of the session: what the client offers from its side. */
+  /** The session's rights: the features that the client offers. */
   rights: readonly Right[]
 }
 
-/** For a client that signs in with a ticket. Lines end with CR LF. */
+/** Formats a file for a client that signs in with a ticket. Lines end with CR LF. */
 export function formatRdpFile({ host, port, login, rights }: RdpFile): string {
   const flag = (...needed: Right[]) => (needed.some((right) => rights.includes(right)) ? 1 : 0)
   const lines = [
@@ -22,13 +22,13 @@ export function formatRdpFile({ host, port, login, rights }: RdpFile): string {
     'prompt for credentials:i:0',
     'enablecredsspsupport:i:1',
     `loadbalanceinfo:s:${RDP_TICKET_TOKEN}`,
-    // warn where the bastion's certificate is not trusted
+    // warn if the bastion's certificate is not trusted
     'authentication level:i:2',
-    // a ticket is good once
+    // a ticket works once
     'autoreconnection enabled:i:0',
     'gatewayusagemethod:i:0',
     'session bpp:i:32',
-    // what it would measure by is not relayed; FreeRDP takes 0 for both as a mistake
+    // its measurements are not relayed; FreeRDP treats 0 for both as an error
     'networkautodetect:i:0',
     'bandwidthautodetect:i:1',
     'use multimon:i:0',
@@ -38,7 +38,7 @@ export function formatRdpFile({ host, port, login, rights }: RdpFile): string {
     `redirectprinters:i:${flag('RDP_PRINTER')}`,
     `redirectcomports:i:${flag('RDP_COM_PORT')}`,
     `redirectsmartcards:i:${flag('RDP_SMARTCARD')}`,
-    // 0: here, 2: nowhere
+    // 0: play here, 2: do not play
     `audiomode:i:${flag('RDP_AUDIO_OUTPUT') === 1 ? 0 : 2}`,
     `audiocapturemode:i:${flag('RDP_AUDIO_INPUT')}`,
     'devicestoredirect:s:',

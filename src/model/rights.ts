@@ -1,23 +1,25 @@
-/** The rights of a session: what contract.md lists as values of `subprotocols`. */
+/** The rights of a session: contract.md lists them as values of `subprotocols`. */
 
 export const PROTOCOLS = ['SSH', 'TELNET', 'RLOGIN', 'VNC', 'RDP'] as const
 export type Protocol = (typeof PROTOCOLS)[number]
 
-/** Where a target shows a terminal and has nothing else. */
+/** Protocols whose sessions are one terminal. */
 export type TerminalProtocol = Extract<Protocol, 'TELNET' | 'RLOGIN'>
 
 export function isTerminalProtocol(protocol: Protocol): protocol is TerminalProtocol {
   return protocol === 'TELNET' || protocol === 'RLOGIN'
 }
 
-/** Where a target shows a desktop. */
+/** Protocols whose sessions are a desktop. */
 export type DesktopProtocol = Extract<Protocol, 'VNC' | 'RDP'>
 
 export function isDesktopProtocol(protocol: Protocol): protocol is DesktopProtocol {
   return protocol === 'VNC' || protocol === 'RDP'
 }
 
-/** Whether a client of the protocol can ask its user for more than a name and a password while it signs in. */
+/**
+ * Whether a client of the protocol can prompt its user for more than a name and a password during sign-in.
+ */
 export function asksAtSignIn(protocol: Protocol): boolean {
   return protocol !== 'VNC'
 }
@@ -54,13 +56,13 @@ export type Right = (typeof RIGHTS)[number]
 
 const ALIASES: Readonly<Record<string, Right>> = { SSH_SHELL_SESSION: 'SSH_SHELL' }
 
-/** The right that a name stands for, aliases resolved; undefined for any other string. */
+/** Returns the right of a name, aliases resolved, or undefined for any other string. */
 export function rightNamed(name: string): Right | undefined {
   const own = Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined
   return own ?? RIGHTS.find((right) => right === name)
 }
 
-/** What an authorization that names no right grants: the plain session of each protocol, and no more. */
+/** The right that an authorization grants if it names none: the plain session of each protocol. */
 export const PLAIN_RIGHTS: Readonly<Record<Protocol, Right>> = {
   SSH: 'SSH_SHELL',
   TELNET: 'TELNET',
@@ -69,7 +71,7 @@ export const PLAIN_RIGHTS: Readonly<Record<Protocol, Right>> = {
   RDP: 'RDP',
 }
 
-/** The protocol that a right belongs to. */
+/** Returns the protocol that a right belongs to. */
 export function protocolOf(right: Right): Protocol {
   switch (right) {
     case 'SSH_SHELL':
@@ -106,8 +108,9 @@ export function protocolOf(right: Right): Protocol {
 }
 
 /**
- * The rights of a session on one service: the union of what the authorizations grant, cut by what the service
- * lists when it lists any. Where a session is one channel, whose right is the plain one, the others are nothing without it.
+ * Returns the rights of a session on one service: the union of the rights that the authorizations grant,
+ * limited to those that the service lists, if any. If a session is one channel, which needs the plain right,
+ * the other rights have no effect without it.
  */
 export function grantedRights(
   protocol: Protocol,

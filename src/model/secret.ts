@@ -1,6 +1,6 @@
 /**
- * The one type of a secret in this program (invariant 5): it prints as `[secret]` wherever something tries to
- * show it, and its bytes are overwritten when its owner is done with it.
+ * The only type of a secret in this program (invariant 5): it prints as `[secret]`, and its bytes are
+ * overwritten when its owner wipes it.
  */
 import { Buffer } from 'node:buffer'
 import { timingSafeEqual } from 'node:crypto'
@@ -16,18 +16,18 @@ export class Secret {
     this.#bytes = bytes
   }
 
-  /** A secret of its own copy of `value`; a string is taken as UTF-8. The caller's bytes are left as they are. */
+  /** Copies `value` into a secret; a string is encoded as UTF-8. The caller's bytes stay unchanged. */
   static of(value: string | Uint8Array): Secret {
     return new Secret(typeof value === 'string' ? Buffer.from(value, 'utf8') : Buffer.from(value))
   }
 
-  /** The bytes themselves, not a copy: valid until `wipe()`. Throws when the secret was wiped. */
+  /** Returns the bytes themselves, not a copy: valid until `wipe()`. Throws after the secret was wiped. */
   reveal(): Buffer {
     if (this.#wiped) throw new Error('this secret was already wiped')
     return this.#bytes
   }
 
-  /** The secret as text (UTF-8). A JavaScript string cannot be overwritten: keep it short-lived. */
+  /** Returns the secret as text (UTF-8). A JavaScript string cannot be overwritten: keep it short-lived. */
   revealText(): string {
     return this.reveal().toString('utf8')
   }
@@ -36,7 +36,7 @@ export class Secret {
     return this.#bytes.length
   }
 
-  /** Compares in constant time; lengths may differ and are no secret. */
+  /** Compares in constant time; lengths may differ and are not secret. */
   equals(other: Secret): boolean {
     const a = this.reveal()
     const b = other.reveal()

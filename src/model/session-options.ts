@@ -1,17 +1,17 @@
-/** What a connection policy says of the sessions of any protocol. */
+/** A connection policy's options for sessions of any protocol. */
 
 export interface SessionOptions {
-  /** Seconds without a sign of the user's until the session ends; 0: no end. */
+  /** Seconds without user input after which the session ends; 0: no limit. */
   idleTimeout: number
-  /** Seconds that a session lasts at most; 0: no end. */
+  /** Seconds after which a session ends; 0: no limit. */
   maxDuration: number
-  /** What becomes of a running session when the recordings' volume has less free space than it must have. */
+  /** The effect on a running session when the recordings' volume is below its minimum of free space. */
   pastMinFree: PastMinFree
-  /** The user is told when somebody watches. */
+  /** The user is notified when another user starts to watch. */
   tellWatched: boolean
 }
 
-/** `go_on`: its recording is closed there, and the session goes on without one. */
+/** `go_on`: the recording is closed, and the session continues without one. */
 export const PAST_MIN_FREE = ['end', 'go_on'] as const
 export type PastMinFree = (typeof PAST_MIN_FREE)[number]
 

@@ -1,6 +1,7 @@
 /**
- * What a connection policy says of SSH sessions, beside why a host key is believed. It is stored as JSON that holds what differs
- * from the defaults, handed to the proxy with the session, and each option is a field of `/connectionpolicies`.
+ * A connection policy's options for SSH sessions, besides the check of host keys. They are stored as JSON
+ * that holds the values that differ from the defaults and sent to the proxy with the session; each is a field
+ * of `/connectionpolicies`.
  */
 import { AUTHENTICATION_METHODS, type AuthenticationMethod } from './authentication-methods.ts'
 import { parseFileRule } from './file-rules.ts'
@@ -9,36 +10,39 @@ import { SESSION_OPTIONS, type SessionOptions } from './session-options.ts'
 import { formatOptions, storedOptions } from './stored-options.ts'
 
 export interface SshOptions extends SessionOptions {
-  /** How the bastion signs in at the target, in the order in which it tries; nothing else is tried. */
+  /** How the bastion signs in at the target, tried in this order. */
   authenticationMethods: readonly AuthenticationMethod[]
-  /** What may be used toward the target beside what is good. */
+  /** Algorithms that may be used towards the target besides the good ones. */
   legacyAlgorithms: readonly LegacyAlgorithm[]
   /** Public keys, as lines, of the authorities that may certify the targets' host keys. */
   hostCaKeys: readonly string[]
-  /** Rules (forward-rules.ts) for where the target may dial for the client; none: anywhere. */
+  /** Rules (forward-rules.ts) for the addresses that the target may connect to for the client; empty: any. */
   forwardTo: readonly string[]
-  /** Rules for where the target may listen for the client; none: nowhere. */
+  /** Rules for the addresses that the target may listen on for the client; empty: none. */
   listenOn: readonly string[]
-  /** Rules for files, as they were written (file-rules.ts); the first that matches decides. */
+  /** Rules for files, as written (file-rules.ts); the first that matches decides. */
   fileRules: readonly string[]
-  /** What to do about command lines: rules in the language of command-rules.ts. */
+  /** Rules for command lines (command-rules.ts). */
   commandRules: readonly string[]
-  /** Bytes of a session's streams (channels without a terminal) that are recorded whole; one direction: a quarter. */
+  /**
+   * Bytes of a session's streams (channels without a terminal) that are recorded whole; one direction may use
+   * a quarter.
+   */
   recordingQuota: number
   pastRecordingQuota: PastQuota
-  /** Bytes of a session's terminals that are recorded. */
+  /** Recorded bytes of a session's terminals. */
   terminalQuota: number
   pastTerminalQuota: PastQuota
-  /** Names of subsystems beside sftp that may be asked for, exactly. */
+  /** Exact names of the subsystems besides sftp that may be requested. */
   subsystems: readonly string[]
 }
 
-/** `hash`: what follows is recorded by count and SHA-256. `end`: the session ends. */
+/** `hash`: the rest is recorded as count and SHA-256. `end`: the session ends. */
 export const PAST_QUOTA = ['hash', 'end'] as const
 export type PastQuota = (typeof PAST_QUOTA)[number]
 
 const MIB = 1024 * 1024
-/** Bytes that a quota may be. */
+/** The range of a quota, in bytes. */
 export const MIN_QUOTA = 64 * 1024
 export const MAX_QUOTA = 1024 * 1024 * MIB
 
@@ -47,7 +51,7 @@ export const MAX_SUBSYSTEMS = 32
 export const MAX_SUBSYSTEM_NAME = 64
 const SUBSYSTEM_NAME = /^[!-+\--~]{1,64}$/
 
-/** What is wrong with the name of a subsystem to be allowed; undefined when it is a good one. */
+/** Returns the error in the name of an allowed subsystem, or undefined if it is valid. */
 export function subsystemError(name: string): string | undefined {
   if (name === 'sftp') return 'expected another than sftp, which has rights of its own'
   return SUBSYSTEM_NAME.test(name)
@@ -67,7 +71,7 @@ export const SSH_OPTIONS: Readonly<SshOptions> = {
   recordingQuota: 64 * MIB,
   pastRecordingQuota: 'hash',
   terminalQuota: 1024 * MIB,
-  // A flood must not be the way to a terminal that is not recorded.
+  // A flood must not lead to a terminal without a recording.
   pastTerminalQuota: 'end',
   subsystems: [],
 }
@@ -77,12 +81,12 @@ export function usesAgent({ authenticationMethods }: SshOptions): boolean {
   return authenticationMethods.includes('PUBKEY_AGENT_FORWARDING')
 }
 
-/** For the database: only what is no default. */
+/** For the database: only the values that differ from the defaults. */
 export function formatSshOptions(options: SshOptions): string {
   return formatOptions(options, SSH_OPTIONS)
 }
 
-/** @throws Error for an option, a method or a rule for files that this program does not know: it could not be enforced */
+/** @throws Error for an unknown option, method or rule for files, which could not be enforced */
 export function parseSshOptions(text: string): SshOptions {
   const given = storedOptions(text, SSH_OPTIONS)
   const method = given.authenticationMethods?.find((name) => !AUTHENTICATION_METHODS.includes(name))

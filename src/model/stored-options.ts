@@ -1,4 +1,6 @@
-/** Options of connection policies as the database has them: JSON that holds what differs from the defaults. */
+/**
+ * Options of connection policies in the database: JSON that holds the values that differ from the defaults.
+ */
 
 export function formatOptions<T extends object>(options: T, defaults: Readonly<T>): string {
   const names = Object.keys(defaults) as (keyof T)[]
@@ -6,7 +8,10 @@ export function formatOptions<T extends object>(options: T, defaults: Readonly<T
   return JSON.stringify(Object.fromEntries(given.map((name) => [name, options[name]])))
 }
 
-/** What is stored, without the defaults. @throws Error for an option that this program does not know: it could not be enforced */
+/**
+ * Returns the stored options, without the defaults. @throws Error for an unknown option, which could not be
+ * enforced
+ */
 export function storedOptions<T extends object>(text: string, defaults: Readonly<T>): Partial<T> {
   const given = JSON.parse(text) as Partial<T>
   const unknown = Object.keys(given).find((name) => !Object.hasOwn(defaults, name))

@@ -1,6 +1,6 @@
 /**
- * Capital letters as Windows' table has them, one code unit for one: `ß` has none there. What does not come back when
- * it is made small again (`ı`, `ſ`, `µ`) is not in that table.
+ * Capital letters of Windows' table, one code unit for one: `ß` has none there. Letters that do not return to
+ * themselves in lower case (`ı`, `ſ`, `µ`) are not in that table.
  */
 export function windowsUpperCase(text: string): string {
   let upper = ''

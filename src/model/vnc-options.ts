@@ -1,14 +1,14 @@
 /**
- * What a connection policy says of VNC sessions beside what all have: stored as JSON that holds what differs from the
- * defaults, and handed to the proxy with the session.
+ * A connection policy's options for VNC sessions only: stored as JSON that holds the values that differ from
+ * the defaults, and sent to the proxy with the session.
  */
 import { DESKTOP_OPTIONS, type DesktopOptions } from './desktop-options.ts'
 import { formatOptions, storedOptions } from './stored-options.ts'
 
 /**
- * Ways to secure a connection to a target and to sign in there (RFB's security types, and VeNCrypt's and Tight's within),
- * the strongest first. Those of `x509` show a certificate, those of `ra2` an RSA key, which are pinned; the rest show
- * nothing, so that somebody in between can be the target.
+ * Ways to secure a connection to a target and to sign in there (RFB's security types, with VeNCrypt's and
+ * Tight's), the strongest first. Those of `x509` show a certificate, those of `ra2` an RSA key; both are
+ * pinned. The rest show nothing, so an attacker in between can pose as the target.
  */
 export const VNC_SECURITY_TYPES = [
   'x509plain',
@@ -28,8 +28,9 @@ export const VNC_SECURITY_TYPES = [
 export type VncSecurityType = (typeof VNC_SECURITY_TYPES)[number]
 
 /**
- * What the bastion can offer to viewers, the strongest first: each with a credential, which it can check. By a certificate
- * or in RA2 a viewer can know the bastion; by anonymous TLS it cannot.
+ * Security types that the bastion can offer to viewers, the strongest first, each with a credential that the
+ * bastion can check. With a certificate or in RA2 a viewer can identify the bastion; with anonymous TLS it
+ * cannot.
  */
 export const VNC_OFFERED_TYPES = [
   'x509plain',
@@ -45,32 +46,32 @@ export const VNC_OFFERED_TYPES = [
 export type VncOfferedType = (typeof VNC_OFFERED_TYPES)[number]
 
 export interface VncOptions extends DesktopOptions {
-  /** Of those that the target offers the first one is taken; others are refused. */
+  /** The first one that the target offers is used; others are refused. */
   securityTypes: readonly VncSecurityType[]
 }
 
-/** Left out is what has no password, sends it in clear, or (`mslogon2`) by an exchange of 64 bits. */
+/** Left out: types without a password, with one in clear text, or (`mslogon2`) with a 64-bit key exchange. */
 export const VNC_OPTIONS: Readonly<VncOptions> = {
   ...DESKTOP_OPTIONS,
   securityTypes: ['x509plain', 'x509vnc', 'ra2_256', 'ra2', 'tlsplain', 'tlsvnc', 'apple_dh', 'vncauth'],
 }
 
-/** What a security type shows of the target's identity: the kind of key that is pinned. */
+/** The kind of key by which a security type identifies the target: this key is pinned. */
 export const VNC_KEY_TYPES = ['x509', 'rsa'] as const
 export type VncKeyType = (typeof VNC_KEY_TYPES)[number]
 
-/** undefined: the type shows no key. */
+/** Returns the kind of key, or undefined if the type shows none. */
 export function keyTypeOf(type: VncSecurityType): VncKeyType | undefined {
   if (type.startsWith('x509')) return 'x509'
   return type.startsWith('ra2') ? 'rsa' : undefined
 }
 
-/** Whether somebody without a credential can come in by it. */
+/** Whether the type lets clients in without a credential. */
 export function needsNoCredential(type: VncSecurityType): boolean {
   return type.endsWith('none')
 }
 
-/** Those of a policy's types that a session may use, in their order. */
+/** Returns the policy's types that a session may use, in order. */
 export function usableTypes(
   types: readonly VncSecurityType[],
   {
@@ -79,9 +80,12 @@ export function usableTypes(
     keyTypes,
   }: {
     hasCredential: boolean
-    /** A target without a key is not believed. */
+    /** Whether a target without a key is refused. */
     hasToShowKey: boolean
-    /** Of the keys that are pinned: with any of them, nothing else will do, or it would be the way around. */
+    /**
+     * Kinds of the pinned keys. With any of them the other types are refused, since they would bypass the
+     * pin.
+     */
     keyTypes: readonly string[]
   },
 ): VncSecurityType[] {
@@ -95,12 +99,12 @@ export function usableTypes(
   }
 }
 
-/** For the database: only what is no default. */
+/** For the database: only the values that differ from the defaults. */
 export function formatVncOptions(options: VncOptions): string {
   return formatOptions(options, VNC_OPTIONS)
 }
 
-/** @throws Error for an option or a security type that this program does not know: it could not be enforced */
+/** @throws Error for an unknown option or security type, which could not be enforced */
 export function parseVncOptions(text: string): VncOptions {
   const given = storedOptions(text, VNC_OPTIONS)
   const type = given.securityTypes?.find((name) => !VNC_SECURITY_TYPES.includes(name))

@@ -1,11 +1,11 @@
 /**
- * Retention of the audit log: events of days that are over are removed, behind a handover that the broker signs. First
- * it is proven that they are in order, so that nobody's changes are covered up; then they are archived; then what they
- * say of recordings that are still there is said again, in the log that goes on; then the handover stands in it, signed;
- * then they are removed. A crash leaves each step to be done by the next run.
+ * Retention of the audit log: removes the events of expired days, behind a handover that the broker signs.
+ * The steps: verify the events, so that no manipulation is covered up; archive them; write their evidence of
+ * remaining recordings to the log again; write the signed handover to the log; remove the rows. After a crash
+ * the next run repeats the missing steps.
  *
- * The cut is made behind a checkpoint, and never further than: the note of how far the log reaches, the first row of a
- * session that still runs, and what every receiver of events has had, unless that is as long again ago.
+ * The cut is made behind a checkpoint, and never after: the note of the log's reach, the first row of a
+ * running session, and the last event delivered to every receiver, unless that is twice as old as the limit.
  */
 import { Buffer } from 'node:buffer'
 import type { KeyObject } from 'node:crypto'
@@ -23,15 +23,15 @@ import { progressEntry } from './progress.ts'
 
 const DAY_MS = 86_400_000
 const ROWS_AT_A_TIME = 1000
-/** Removed by one run; the others wait for the next. */
+/** Rows removed by one run; the others wait for the next. */
 const MAX_ROWS = 100_000
-/** Events that are handed to the audit log at once. */
+/** Events written to the audit log at once. */
 const EVENTS_AT_ONCE = 250
 
 export interface AuditLimits {
-  /** 0: for ever. */
+  /** 0 to keep events for ever. */
   keepDays: number
-  /** Folder that rows are written to before they are removed. */
+  /** Folder to which rows are written before they are removed. */
   archive?: string
 }
 
@@ -40,11 +40,11 @@ export interface AuditRetentionOptions {
   audit: Pick<AuditLog, 'record' | 'checkpoint'>
   anchor: Pick<Anchor, 'read'>
   sessions: Pick<SessionRepository, 'list' | 'find'>
-  /** Ed25519, which signs the log. */
+  /** Ed25519 key that signs the log. */
   key: KeyObject
-  /** Raw Ed25519 keys that have signed it: this one's, and those that it came in the place of. */
+  /** Raw Ed25519 keys that have signed the log: the current key, and its predecessors. */
   trusted: readonly Uint8Array[]
-  /** The last row that all receivers of events have; undefined: there is none. */
+  /** Returns the last row that all receivers of events have, or undefined if there is none. */
   delivered: () => number | undefined
   limits: AuditLimits
   /** Milliseconds since the epoch. */
@@ -57,7 +57,7 @@ export interface AuditRetentionOptions {
 export class AuditRetention {
   limits: AuditLimits
   readonly #options: AuditRetentionOptions
-  /** The wall clock beside the monotonic one, in milliseconds. */
+  /** Difference between the wall clock and the monotonic one, in milliseconds. */
   readonly #offset: number
   #run: Promise<void> | undefined
 
@@ -67,7 +67,7 @@ export class AuditRetention {
     this.#offset = options.now() - options.monotonic()
   }
 
-  /** Removes what is due, a bounded number of rows. Never throws, and runs once at a time. */
+  /** Removes expired rows, up to a limit. Never throws, and runs once at a time. */
   enforce(): Promise<void> {
     this.#run ??= this.#enforce()
       .catch((error: Error) => this.#options.onError(error))
@@ -108,19 +108,19 @@ export class AuditRetention {
     await this.#finish()
   }
 
-  /** Removes the rows that a handover has given up. */
+  /** Removes the rows covered by a handover. */
   async #finish(): Promise<void> {
     const { repository, trusted } = this.#options
     const handover = await farthestHandover(repository, trusted)
     if (!handover) return
     const { sequence, hash } = handover.last
     const [row] = await repository.range(sequence, 1)
-    // Another log than the one that was handed over is left as it is, for `audit verify` to name.
+    // Leave a log that differs from the one handed over, so that `audit verify` reports it.
     if (row?.sequence !== sequence || !Buffer.from(row.hash).equals(hash)) return
     while ((await repository.removeUpTo(sequence, ROWS_AT_A_TIME)) > 0) await breath()
   }
 
-  /** The last checkpoint that may go, and all before it. */
+  /** Returns the last checkpoint that may be removed, with all before it. */
   async #cut(keepDays: number): Promise<AuditRow | undefined> {
     const { repository, now, delivered } = this.#options
     const today = Math.floor(now() / DAY_MS) * DAY_MS
@@ -145,11 +145,11 @@ export class AuditRetention {
     return cut
   }
 
-  /** The last row that nothing but its age is asked of. */
+  /** Returns the last row whose removal depends on its age alone. */
   async #bound(): Promise<number> {
     const { repository, anchor, sessions } = this.#options
     const noted = await anchor.read()
-    // Without it the log may have been cut: it is evidence.
+    // Without the note the log may have been cut: keep it as evidence.
     if (!noted) return 0
     let bound = noted.sequence - 1
     const { items } = await sessions.list({ status: 'current' })
@@ -160,7 +160,7 @@ export class AuditRetention {
     return bound
   }
 
-  /** Answers with the file. */
+  /** Writes the archive and returns its file. */
   async #archive(folder: string, last: number): Promise<string> {
     const { repository } = this.#options
     await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -183,13 +183,13 @@ export class AuditRetention {
     return path
   }
 
-  /** What the rows say of recordings that nothing says to be deleted. */
+  /** Writes the rows' evidence of recordings that are not deleted to the log again. */
   async #carryOver(evidence: Evidence): Promise<void> {
     const { audit, sessions } = this.#options
     let told: Promise<void>[] = []
     for (const [session, known] of evidence.sessions) {
       if (known.deleted !== undefined) continue
-      // One that was never closed may be there all the same.
+      // A recording that was never closed may still exist.
       if (!isDue(known) && !(await sessions.find(session))?.isRecorded) continue
       told.push(audit.record('audit.kept', keptOf(session, known)))
       if (told.length < EVENTS_AT_ONCE) continue
@@ -210,5 +210,5 @@ function keptOf(session: string, { closed, noted, lost, stored }: SessionEvidenc
   }
 }
 
-/** The event loop is everybody's. */
+/** Yields the event loop, which sessions share. */
 const breath = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

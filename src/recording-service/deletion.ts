@@ -1,7 +1,7 @@
 /**
- * How a recording is deleted: first its tombstone stands in the audit log and is signed, then the folder is moved
- * aside in one step, then it is gone. A crash in between leaves a tombstone with its recording still there (asked
- * again, it is deleted again), or a folder aside whose rest the next start removes.
+ * Deletes a recording: first its tombstone is written to the audit log and signed, then the folder is moved
+ * aside in one step, then it is removed. A crash in between leaves a tombstone with its recording (a repeated
+ * request deletes it), or a folder aside that the next start removes.
  */
 import { mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -11,18 +11,21 @@ import type { EventFields } from '../audit/events/fields.ts'
 import type { HoldRelease, Id, LegalHold, ReleaseWish, SessionRecord } from '../model/objects.ts'
 import type { SessionRepository } from '../store/store.ts'
 
-/** Under the recordings' folder: what was deleted and may not be gone yet. No year is called like this. */
+/** Folder under the recordings' folder for deleted ones that are not removed yet. No year has this name. */
 const ASIDE = 'deleted'
 
-/** How long what was asked for can be confirmed, in milliseconds. */
+/** Time in which a requested release can be confirmed, in milliseconds. */
 export const RELEASE_MS = 24 * 60 * 60 * 1000
 
-/** `asked`: a second person has to confirm it; `person_required`: whoever wishes it is none, and nothing was done. */
+/**
+ * `asked`: a second person has to confirm the release; `person_required`: the caller is not a person, and
+ * nothing was done.
+ */
 export type ReleaseAnswer = 'released' | 'asked' | 'person_required'
 
 /**
- * Writes the event before anything is changed: of a release that was asked for, or of one that is done, which was asked
- * for by somebody else before where `asked` says so.
+ * Writes the event before anything is changed: of a requested release, or of a completed one, which another
+ * user requested before if `asked` is set.
  */
 export type TellRelease = (
   answer: Exclude<ReleaseAnswer, 'person_required'>,
@@ -31,7 +34,9 @@ export type TellRelease = (
 
 export type DeleteAnswer = 'deleted' | 'not_found' | 'still_recording' | 'on_hold'
 
-/** Who wants it, and why: `tell` writes the event `recording.deleted` with these fields beside its own. */
+/**
+ * The requester and the reason: `tell` writes the event `recording.deleted` with these fields beside its own.
+ */
 export interface DeleteRequest {
   method: 'age' | 'size' | 'request'
   reason: string
@@ -42,18 +47,21 @@ export interface DeletionOptions {
   /** The recordings' folder. */
   root: string
   sessions: SessionRepository
-  /** Default: one. */
+  /** Absent for one person. */
   holdRelease?: HoldRelease
   /** Signs the audit log up to here. */
   checkpoint: () => Promise<void>
-  /** What an object store may have of it is to go, too: noted when this resolves. Absent: there is none. */
+  /**
+   * Notes that the object store's copy must be deleted too, and resolves when that is stored. Absent without
+   * a store.
+   */
   forget?: (session: Id, begin: number) => Promise<void>
 }
 
 export class Deletion {
   readonly #options: DeletionOptions
   #turn: Promise<unknown> = Promise.resolve()
-  /** May be replaced while it runs. */
+  /** May be replaced at any time. */
   holdRelease: HoldRelease
 
   constructor(options: DeletionOptions) {
@@ -61,7 +69,7 @@ export class Deletion {
     this.holdRelease = options.holdRelease ?? 'one'
   }
 
-  /** Removes what deletions before a crash have left aside; due at the start. */
+  /** Removes the folders that deletions before a crash have left aside; called at the start. */
   async finish(): Promise<void> {
     const aside = join(this.#options.root, ASIDE)
     const names = await readdir(aside).catch((error: NodeJS.ErrnoException) => {
@@ -72,16 +80,16 @@ export class Deletion {
   }
 
   /**
-   * Deletes a session's recording. Throws what `tell` and the disk throw; a disk that fails after the tombstone is
-   * told by a second event.
+   * Deletes a session's recording. Throws the errors of `tell` and of the disk; a disk error after the
+   * tombstone is reported by a second event.
    */
   remove(session: Id, request: DeleteRequest): Promise<DeleteAnswer> {
     return this.#inTurn(() => this.#remove(session, request))
   }
 
   /**
-   * Sets the hold, when `tell` has written so; false: it was set before. One whose end somebody has asked for goes on as
-   * it was, and the wish is gone.
+   * Sets the hold after `tell` has written the event. Returns false if it was set before. A hold whose
+   * release was requested stays, and the request is dropped.
    */
   hold(session: Id, hold: LegalHold, tell: () => Promise<void>): Promise<boolean> {
     return this.#inTurn(async () => {
@@ -95,9 +103,9 @@ export class Deletion {
   }
 
   /**
-   * Ends the hold, or asks for that: where it takes two, somebody else than the one who has asked has to wish it too,
-   * within RELEASE_MS, and both have to be persons who have signed in themselves. A session that is not held is released
-   * already.
+   * Releases the hold, or requests that. If two persons are required, another user than the requester has to
+   * confirm within RELEASE_MS, and both must be persons that have signed in themselves. Returns `released`
+   * for a session without a hold.
    */
   release(session: Id, wish: ReleaseWish, isPerson: boolean, tell: TellRelease): Promise<ReleaseAnswer> {
     return this.#inTurn(async () => {
@@ -118,7 +126,7 @@ export class Deletion {
     })
   }
 
-  /** One after the other: a hold that was answered is in force, whatever is deleted at the same moment. */
+  /** Runs one after the other: a confirmed hold is in force for any deletion at the same moment. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#turn.then(work, work)
     this.#turn = done.catch(() => undefined)
@@ -132,11 +140,11 @@ export class Deletion {
     if (state === 'open') return 'still_recording'
     if (session.legalHold) return 'on_hold'
     const entry = await findRecording(this.#options.root, id)
-    // One that was missed may be back: a volume that was not there.
+    // A missing recording may be back: its volume was not mounted.
     if (!entry && state === 'missing') return 'not_found'
     const told = { session: id, method, reason }
     if (!entry) {
-      // A tombstone would hide that somebody else has removed it.
+      // A tombstone would hide that the recording was removed by other means.
       await tell({ ...told, result: 'failure', reason: 'there was no recording any more' })
       await this.#mark(session, 'missing')
       return 'not_found'
@@ -161,7 +169,7 @@ export class Deletion {
     throw error
   }
 
-  /** The row first: what is aside when it is written is removed, now or at the next start. */
+  /** Updates the row first: a folder that is aside by then is removed now or at the next start. */
   async #gone(id: Id): Promise<void> {
     const session = await this.#options.sessions.find(id)
     if (session) {
@@ -176,6 +184,6 @@ export class Deletion {
   }
 }
 
-/** Whether what was asked for can still be confirmed. */
+/** Returns whether the request can still be confirmed. */
 export const isFresh = ({ since }: ReleaseWish, now: number): boolean =>
   now >= since && now - since < RELEASE_MS

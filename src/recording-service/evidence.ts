@@ -1,4 +1,6 @@
-/** Recordings beside the audit log: each that was closed is there as it was sealed, or has its tombstone. */
+/**
+ * Compares recordings with the audit log: each closed recording exists as it was sealed, or has a tombstone.
+ */
 import { isDue, type Noted, type SessionEvidence } from '../../recordings/container/evidence.ts'
 import { linkBefore } from '../../recordings/container/session-file.ts'
 import { harmless } from '../../recordings/decode/terminal/filter.ts'
@@ -11,7 +13,7 @@ import { timestampOf } from '../audit/sentence.ts'
 import type { AuditRepository, AuditRow } from '../store/store.ts'
 import { progressOf } from './progress.ts'
 
-/** What can be wrong with recordings as a whole. The codes are stable: scripts match on them. */
+/** Faults of the recordings as a whole. The codes are stable: scripts match on them. */
 export const SESSION_FAULTS = {
   missing_session: 'the audit log knows a recording that is not there, and no tombstone of it',
   replaced_file: 'the recording is not the one that was sealed',
@@ -25,7 +27,7 @@ export interface SessionFault {
   message: string
 }
 
-/** Events that say how a recording was closed; without a digest they say nothing of it. */
+/** Events that describe the closing of a recording; without a digest they prove nothing. */
 const CLOSING: ReadonlySet<EventCode> = new Set([
   'recording.sealed',
   'recording.recovered',
@@ -33,22 +35,22 @@ const CLOSING: ReadonlySet<EventCode> = new Set([
   'recording.found',
 ])
 
-/** Which recording a tombstone was made for. */
+/** The recording that a tombstone was made for. */
 interface Tombstone {
   digest: string | undefined
   size: number
   sentence: string
 }
 
-/** Gathers from the events of the log, in their order, what they say of recordings. */
+/** Collects the evidence of recordings from the log's events, in their order. */
 export class Evidence {
   readonly sessions = new Map<string, SessionEvidence>()
-  /** The last one of each session, whether it stands or not. */
+  /** The last tombstone of each session, whether valid or not. */
   readonly #tombstones = new Map<string, Tombstone>()
-  /** When the log begins, in milliseconds since the epoch: of sessions before that it says nothing any more. */
+  /** Beginning of the log, in milliseconds since the epoch: the evidence of earlier sessions is gone. */
   #since: number | undefined
 
-  /** With `only`, an event about many sessions counts for this one. */
+  /** With `only`, an event about several sessions counts for this one. */
   add(event: StoredEvent, only?: string): void {
     const { code, fields, sequence, time } = event
     if (sequence > FIRST) this.#since ??= time
@@ -66,21 +68,21 @@ export class Evidence {
     if (code === 'recording.deleted') this.#tombstone(session, event)
   }
 
-  /** What rows said that retention has removed. */
+  /** Adds the evidence of rows that retention has removed. */
   #kept(session: string, { size, digest, sha256, object, result, reason }: EventFields): void {
     if (object !== undefined) this.#progress(String(object), session)
     this.#change(session, {
-      // Rows of a session that runs are not removed.
+      // Rows of a running session are not removed.
       ended: true,
       ...(result === 'lost' && { lost: String(reason ?? '?') }),
       ...(digest !== undefined && { closed: { size: Number(size), digest: String(digest) } }),
       ...(sha256 !== undefined && { stored: String(sha256) }),
     })
-    // A tombstone before this one was made when those rows were there: it was judged without them.
+    // An earlier tombstone was written when those rows existed, and was judged without them.
     this.#judge(session)
   }
 
-  /** Whether the log is too young to know a session that began then, in milliseconds since the epoch. */
+  /** Returns whether a session that began then, in milliseconds since the epoch, is older than the log. */
   isBefore(begin: number): boolean {
     return begin < (this.#since ?? Number.NEGATIVE_INFINITY)
   }
@@ -112,7 +114,7 @@ export class Evidence {
     this.#judge(session)
   }
 
-  /** A tombstone stands for the recording whose digest it names, and for no other that was put in its place. */
+  /** A tombstone is valid for the recording with its digest, and not for a replacement. */
   #judge(session: string): void {
     const { deleted: _, ...known } = this.sessions.get(session) ?? {}
     const tombstone = this.#tombstones.get(session)
@@ -127,15 +129,17 @@ export class Evidence {
 
 function standsFor({ digest, size }: Tombstone, { closed, noted, lost }: SessionEvidence): boolean {
   if (closed) return closed.digest === digest
-  // What was never closed and is gone was not there to be deleted.
+  // A recording that was never closed and is missing did not exist at its deletion.
   return lost === undefined && size >= (noted?.size ?? 0)
 }
 
 const ROWS_AT_A_TIME = 1000
-/** Events of one session that are read for its evidence. */
+/** Limit of the events of one session that are read for its evidence. */
 const MAX_SESSION_EVENTS = 1_000_000
 
-/** The evidence of one session, or of all. It is as good as the log: `audit verify` proves that. */
+/**
+ * Returns the evidence of one session, or of all. It is as reliable as the log: `audit verify` proves that.
+ */
 export async function gatherEvidence(audit: AuditRepository, session: string | undefined): Promise<Evidence> {
   const evidence = new Evidence()
   if (session !== undefined) {
@@ -149,7 +153,7 @@ export async function gatherEvidence(audit: AuditRepository, session: string | u
   return evidence
 }
 
-/** How far the recordings of these sessions had come, as the log has it; the oldest of them began at `since`. */
+/** Returns the noted checkpoints of these sessions from the log; the oldest of them began at `since`. */
 export async function notedOf(
   audit: Pick<AuditRepository, 'progress'>,
   sessions: ReadonlySet<string>,
@@ -179,8 +183,8 @@ async function* eventsOf(rowsFrom: (sequence: number) => Promise<AuditRow[]>): A
 }
 
 /**
- * Holds the recordings of `root` against the evidence, by what the files say of themselves: `recordings verify`
- * proves that. `entries` were listed before the evidence was gathered, so that nothing new looks unknown.
+ * Compares the recordings of `root` with the evidence, by the files' own content: `recordings verify` proves
+ * that. `entries` were listed before the evidence was gathered, so that no new recording looks unknown.
  */
 export async function crossCheck(
   root: string,
@@ -198,7 +202,7 @@ export async function crossCheck(
   for (const [session, known] of sessions) {
     if (!isDue(known)) continue
     const listing = listed.get(session)
-    // What was closed while the log was read is looked at again.
+    // Check recordings again that were closed while the log was read.
     const isAsKnown = listing !== undefined && listing.digest === known.closed?.digest
     const entry = isAsKnown ? listing : await findRecording(root, session)
     const fault = await faultOf(entry, known)
@@ -207,7 +211,10 @@ export async function crossCheck(
   return faults
 }
 
-/** When a session began, by its recording's header; one that does not say is of any time. */
+/**
+ * Returns the beginning of a session from its recording's header. Without one the session counts for any
+ * time.
+ */
 function beginOf({ metadata }: CatalogEntry): number {
   const begin = Date.parse(String(metadata['begin'] ?? ''))
   return Number.isFinite(begin) ? begin : Number.POSITIVE_INFINITY
@@ -242,14 +249,14 @@ async function faultOf(
   return { code: 'replaced_file', message }
 }
 
-/** All recordings of `root`, as `crossCheck` takes them. */
+/** Returns all recordings of `root`, for `crossCheck`. */
 export async function listed(root: string): Promise<CatalogEntry[]> {
   const entries: CatalogEntry[] = []
   for await (const entry of recordingsIn(root)) entries.push(entry)
   return entries
 }
 
-/** How many recordings the evidence says there are, and how many were deleted. */
+/** Counts the recordings that must exist according to the evidence, and the deleted ones. */
 export function countOf(evidence: ReadonlyMap<string, SessionEvidence>): { due: number; deleted: number } {
   let due = 0
   let deleted = 0

@@ -1,4 +1,4 @@
-/** Recordings as the API hands them out: the sealed container as it is, or opened and converted. */
+/** Exports of recordings for the API: the sealed container unchanged, or opened and converted. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -18,7 +18,7 @@ import type { RecordingService } from './service.ts'
 
 export type RecordingFormat = 'container' | ExportFormat
 
-/** This form is made of recordings that are closed. */
+/** This format requires a closed recording. */
 export class StillRecording extends Error {
   constructor(session: Id) {
     super(`expected a closed recording of session ${session}, which still runs`)
@@ -28,9 +28,10 @@ export class StillRecording extends Error {
 
 export interface RecordingExports {
   /**
-   * A stream of the session's recording in that form; undefined when there is none, or nothing in it to show. Throws
-   * RecordingError (`wrong_key`: it is sealed to others), StillRecording, GraphicSession, FfmpegMissing,
-   * TooManyExports, BucketError. `gone` says that nobody waits for it any more: some forms take minutes until they begin.
+   * Returns a stream of the session's recording in this format, or undefined if there is no recording, or
+   * nothing to show. Throws RecordingError (`wrong_key`: sealed to others), StillRecording, GraphicSession,
+   * FfmpegMissing, TooManyExports, BucketError. `gone` aborts when the client has left: some formats take
+   * minutes until they begin.
    */
   open(
     session: Id,
@@ -38,11 +39,11 @@ export interface RecordingExports {
     choice?: Omit<ExportChoice, 'format'>,
     gone?: AbortSignal,
   ): Promise<ExportStream | undefined>
-  /** Ends what is under way. */
+  /** Stops the running exports. */
   close(): Promise<void>
 }
 
-/** What the API streams. */
+/** The exports that the API streams. */
 export function recordingExports(recordingService: RecordingService): RecordingExports {
   const threads = new ExportThreads()
   return {

@@ -1,8 +1,8 @@
 /**
- * At the first start after a restore: recordings that the folder still has, and that the backup was too old to know.
- * One that this broker has signed is taken up again, with its session as far as its header tells, so that it can be
- * seen, is kept and deleted like the others, and is missed when it goes. What nobody here has signed stays as it is:
- * `audit verify` names it.
+ * Takes up recordings at the first start after a restore that are newer than the backup. A recording that
+ * this broker has signed is registered again, with its session as far as its header describes it: it can be
+ * listed, is kept and deleted like the others, and is missed when it disappears. A recording that this broker
+ * has not signed stays as it is: `audit verify` reports it.
  */
 import { type Verification, verifyStream } from '../../recordings/container/verify.ts'
 import { recordingAt, recordingsIn } from '../../recordings/storage/catalog.ts'
@@ -15,7 +15,7 @@ import { PROTOCOLS, type Protocol } from '../model/rights.ts'
 import { fieldsOf, type RecoverDeps } from './recover.ts'
 import type { RestoreNote } from './restored.ts'
 
-/** What became of each that was found; for the log. */
+/** Returns a line for the log about each found recording. */
 export async function takeUpFound(deps: RecoverDeps, note: RestoreNote): Promise<string[]> {
   const report: string[] = []
   for await (const entry of recordingsIn(deps.recordingService.root)) {
@@ -51,14 +51,14 @@ async function takeUp(deps: RecoverDeps, found: CatalogEntry, note: RestoreNote)
   if (fault || !header) throw new Error(fault?.message ?? 'it has no header')
   const reason = `it is newer than the backup of ${note.created}, which the database was restored from`
   const record = sessionOf(session, header.metadata, verification, reason)
-  // The audit first: after a crash in between its row is missing, and not its proof.
+  // Write the audit log first: after a crash in between only the session's row is missing, and not its proof.
   const kept = record.recording && { size: record.recording.size, digest: record.recording.digest }
   await audit.record('recording.found', { ...fieldsOf(record), ...kept, reason })
   await store.sessions.create(record)
   return `was taken up again (${verification.state}, ${verification.size} bytes)`
 }
 
-/** The session as its recording tells of it; what it does not tell is empty. */
+/** Returns the session according to its recording; unknown fields are empty. */
 function sessionOf(
   id: string,
   metadata: NonNullable<Verification['header']>['metadata'],

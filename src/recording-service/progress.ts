@@ -1,10 +1,10 @@
 /**
- * How far the recordings of running sessions reach, in the audit log: every few seconds the state of those that have
- * grown stands there as `recording.progress` and is signed. What somebody takes away from a recording after a hard stop
- * is missed by the next start and by whoever verifies.
+ * Notes the reach of running recordings in the audit log: every few seconds the state of those that have
+ * grown is written as `recording.progress` and signed. Bytes removed from a recording after a hard stop are
+ * then missed by the next start and by each verification.
  *
- * Only what is on the disk is noted, or a power cut would look like a theft: a checkpoint is there when the writer has
- * asked for the next one (signed.ts), and of a session that has fallen silent the file is synced here.
+ * Only bytes on the disk are noted, or a power cut would look like a theft: a checkpoint is on the disk when
+ * the writer has requested the next one (signed.ts), and the file of a silent session is synced here.
  */
 import { open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,13 +16,13 @@ import type { OpenRecording, RecordingService } from './service.ts'
 import type { Reached } from './signed.ts'
 
 /**
- * How often it is looked, how long a recording that was noted waits for its next note, and how old a checkpoint is that
- * is taken for the last one for now: together under 10 s.
+ * Interval of the checks, time between two notes of a recording, and age from which a checkpoint counts as
+ * the last one for now: together under 10 s.
  */
 export const PROGRESS_INTERVAL_MS = 1000
 const NOTE_MS = 6000
 const SETTLE_MS = 1500
-/** Files that are synced at a time. */
+/** Number of files synced at a time. */
 const SYNCS = 16
 
 export interface ProgressOptions {
@@ -35,7 +35,7 @@ export interface ProgressOptions {
 }
 
 interface Note {
-  /** Bytes of the file that were noted. */
+  /** Noted bytes of the file. */
   size: number
   at: number
 }
@@ -50,8 +50,8 @@ export class Progress {
   }
 
   /**
-   * Notes the recordings that have grown and whose turn it is; resolves when it stands in the log and is signed. Throws
-   * when the log cannot be written: it is tried again at the next look.
+   * Notes the recordings that have grown and are due. Resolves when the note is in the log and signed. Throws
+   * if the log cannot be written; the next check tries again.
    */
   look(): Promise<void> {
     this.#looking ??= this.#look().finally(() => {
@@ -78,7 +78,7 @@ export class Progress {
       })
       await Promise.all(some)
     }
-    // Those of sessions that are over are forgotten with the old map.
+    // The old map goes, with the sessions that have ended.
     this.#noted = noted
     if (due.length === 0) return
     const lines = due.map(({ session, reached }) => progressEntry(session, reached))
@@ -88,7 +88,7 @@ export class Progress {
   }
 }
 
-/** How far the file is on the disk, when that is further than `size`. */
+/** Returns the reach of the file on the disk, if it is beyond `size`. */
 async function reachedBy(
   { directory, signed }: OpenRecording,
   now: number,
@@ -118,19 +118,19 @@ async function isOnDisk(directory: string, size: number): Promise<boolean> {
       await file.close()
     }
   } catch {
-    // Its writer tells of a disk that fails; what is not there cannot be noted.
+    // The writer reports a failing disk; missing bytes cannot be noted.
     return false
   }
 }
 
-/** `SESSION:BYTES:DIGEST:MILLISECONDS`, as docs/events.md has it. */
+/** Returns `SESSION:BYTES:DIGEST:MILLISECONDS`, as in docs/events.md. */
 export function progressEntry(session: string, { size, digest, time }: Omit<Reached, 'sequence'>): string {
   return `${session}:${size}:${digest}:${Math.floor(time / 1000)}`
 }
 
 const ENTRY = /^([^: ]{1,64}):(\d{1,15}):([0-9a-f]{64}):(\d{1,15})$/
 
-/** What an event `recording.progress` says; what is no entry is left out. */
+/** Parses the entries of an event `recording.progress`; malformed entries are left out. */
 export function progressOf(object: string): { session: string; noted: Noted }[] {
   return object.split(' ').flatMap((entry) => {
     const [, session, size, digest, milliseconds] = ENTRY.exec(entry) ?? []
@@ -139,7 +139,7 @@ export function progressOf(object: string): { session: string; noted: Noted }[] 
   })
 }
 
-/** As many entries in a value as it holds. */
+/** Joins as many entries as fit into a value. */
 function inValues(entries: readonly string[]): string[] {
   const values: string[] = []
   for (const entry of entries) {

@@ -1,4 +1,4 @@
-/** At the broker's start: recordings and sessions that a crash left open are sealed and accounted for. */
+/** Seals and accounts for recordings and sessions that a crash left open, at the broker's start. */
 
 import type { Noted } from '../../recordings/container/evidence.ts'
 import { findRecording } from '../../recordings/storage/catalog.ts'
@@ -15,14 +15,17 @@ export interface RecoverDeps {
   store: Store
   audit: Audit
   recordingService: RecordingService
-  /** The database was restored since the last start: sessions that it has as running ran when its backup was made. */
+  /**
+   * Set if the database was restored since the last start: sessions that it has as running ran when its
+   * backup was made.
+   */
   restored?: RestoreNote
   now: () => number
 }
 
 /**
- * What happened to each session that was running when the broker died; for the log. One whose recording cannot be
- * sealed now (a disk error) keeps no broker from starting: it stays open, and the next start tries again.
+ * Returns lines for the log about each session that was running when the broker died. A recording that cannot
+ * be sealed now (a disk error) does not prevent the start: it stays open, and the next start tries again.
  */
 export async function recoverSessions(deps: RecoverDeps): Promise<string[]> {
   const { store } = deps
@@ -41,7 +44,8 @@ export async function recoverSessions(deps: RecoverDeps): Promise<string[]> {
       continue
     }
     const reason = `${causeOf(deps.restored)}${recording ? `; ${recording.text}` : ''}`
-    // The audit first, as in gate/closing.ts: what a crash leaves in between is told twice, and not never.
+    // Write the audit log first, as in gate/closing.ts: after a crash in between the event is repeated, not
+    // lost.
     await deps.audit.record('session.close', {
       ...fieldsOf(session),
       result: 'failure',
@@ -60,8 +64,8 @@ export async function recoverSessions(deps: RecoverDeps): Promise<string[]> {
 }
 
 /**
- * Seals the recordings that a disk error has left open while their sessions ended in order. One that cannot be sealed is
- * not reported again.
+ * Seals recordings that a disk error left open although their sessions ended in order. One that cannot be
+ * sealed is not reported again.
  */
 async function recoverEnded(deps: RecoverDeps): Promise<string[]> {
   const { store, recordingService } = deps
@@ -74,7 +78,7 @@ async function recoverEnded(deps: RecoverDeps): Promise<string[]> {
     let closed: Recovered | undefined
     try {
       const entry = await findRecording(recordingService.root, id)
-      // A crash may have come between the seal and the account of it.
+      // A crash may have come between the seal and its event.
       if (entry?.state !== 'open' && entry?.state !== 'recovered') continue
       const recovery = await seal(deps, session, entry, noted.get(id))
       closed = await tellClosed(deps, session, recovery, noted.get(id))
@@ -120,7 +124,8 @@ async function recoverOne(
     })
     return { summary: { state: 'failed', size: 0, frames: 0, digest: '' }, text }
   }
-  // Only what was closed goes to the object store; after a restore the database may not know that it was.
+  // Only closed recordings go to the object store; after a restore the database may not know that it was
+  // closed.
   const recovery: Recovery = entry.stored ? { outcome: 'closed' } : await seal(deps, session, entry, noted)
   const closed = await tellClosed(deps, session, recovery, noted)
   if (closed) return closed
@@ -207,11 +212,14 @@ function textOfNone(isThere: boolean, noted: Noted | undefined): string {
 const secondsOf = (milliseconds: number) => (milliseconds / 1000).toFixed(3)
 const millisecondsOf = (lack: Lack | undefined) => Math.round((lack?.seconds ?? 0) * 1000)
 
-/** What of a recording is missing whose noted bytes are all there. */
+/** Describes the recording if all of its noted bytes exist. */
 const wholeText = (noted: Noted | undefined) =>
   `${noted ? `all ${secondsOf(noted.milliseconds)} s that had been noted are there, and ` : ''}at most the last second before the end is missing`
 
-/** The alert for a recording that was cut or replaced while the broker was down; answers what is wrong, in words. */
+/**
+ * Writes the alert for a recording that was cut or replaced while the broker was down. Returns the fault in
+ * words.
+ */
 async function tellLack(
   audit: Audit,
   about: { session: string; user: string },
@@ -230,12 +238,12 @@ async function tellLack(
   return lost
 }
 
-/** Which session it is, and whose. */
+/** Returns the event fields of the session and its user. */
 function whose({ id, user, apiKey }: SessionRecord) {
   return { session: id, user, ...(apiKey !== undefined && { api_key: apiKey }) }
 }
 
-/** What events tell of a session that only the store knows. */
+/** Returns the event fields of a session that only the store knows. */
 export function fieldsOf(session: SessionRecord) {
   return {
     ...whose(session),

@@ -1,13 +1,14 @@
 /**
- * What a restore leaves in the database for the next start: which backup it is of. The start tells sessions that ran at
- * that moment from ones that a crash has cut, and takes up recordings that are newer than the backup.
+ * The note that a restore leaves in the database for the next start, with the backup's identity. The start
+ * uses it to separate sessions that ran at the backup from ones that a crash has cut, and takes up recordings
+ * that are newer than the backup.
  */
 import type { SettingRepository } from '../store/store.ts'
 
 const SETTING = 'backup.restored'
 
 export interface RestoreNote {
-  /** When the backup was made, RFC 3339. */
+  /** Time of the backup, RFC 3339. */
   created: string
   /** The last row of its audit log. */
   row: number
@@ -19,7 +20,7 @@ export async function noteRestore(settings: Settings, { created, row }: RestoreN
   await settings.set(SETTING, Buffer.from(JSON.stringify({ created, row })))
 }
 
-/** undefined: the last start has seen to it, or nothing was restored. */
+/** Returns undefined if the last start has handled the note, or nothing was restored. */
 export async function readRestoreNote(settings: Settings): Promise<RestoreNote | undefined> {
   const value = await settings.get(SETTING)
   return value && (JSON.parse(Buffer.from(value).toString('utf8')) as RestoreNote)

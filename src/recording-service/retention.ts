@@ -1,18 +1,18 @@
-/** Retention: recordings that are too old, or too many, are deleted, the oldest first. */
+/** Retention: deletes recordings beyond the limits of age and size, the oldest first. */
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { SessionRepository } from '../store/store.ts'
 import type { Deletion } from './deletion.ts'
 
-/** Milliseconds between two looks; the first is that long after the start, when the clock has been set. */
+/** Milliseconds between two runs; the first run is that long after the start, when the clock has been set. */
 export const RETENTION_INTERVAL_MS = 10 * 60_000
-/** Deleted at a time; the others wait for the next. */
+/** Limit of one run; the other recordings wait for the next. */
 export const MAX_AT_ONCE = 1000
 const DAY_MS = 86_400_000
 
 export interface RetentionLimits {
-  /** 0: for ever. */
+  /** 0 to keep recordings for ever. */
   keepDays: number
-  /** Bytes; 0: any number. */
+  /** Bytes, or 0 for no limit. */
   maxSize: number
 }
 
@@ -25,16 +25,16 @@ export interface RetentionOptions {
   now: () => number
   /** Milliseconds since any moment, never decreasing. */
   monotonic: () => number
-  /** One that could not be deleted keeps no other from it. */
+  /** Reports a recording that could not be deleted; the others are deleted all the same. */
   onError: (error: Error, session: string | undefined) => void
 }
 
 export class Retention {
-  /** With others in their place nothing more is deleted by these. */
+  /** If the limits are replaced, a run in progress stops deleting by the old ones. */
   limits: RetentionLimits
   readonly #options: RetentionOptions
   #run: Promise<void> | undefined
-  /** The wall clock beside the monotonic one, in milliseconds. */
+  /** Difference between the wall clock and the monotonic one, in milliseconds. */
   readonly #offset: number
 
   constructor(options: RetentionOptions) {
@@ -43,7 +43,7 @@ export class Retention {
     this.#offset = options.now() - options.monotonic()
   }
 
-  /** Deletes what is due, `MAX_AT_ONCE` at most. Never throws, and runs once at a time. */
+  /** Deletes recordings beyond the limits, at most `MAX_AT_ONCE`. Never throws, and runs once at a time. */
   enforce(): Promise<void> {
     this.#run ??= this.#enforce()
       .catch((error: Error) => this.#options.onError(error, undefined))
@@ -63,7 +63,7 @@ export class Retention {
 
   async #expire(limits: RetentionLimits): Promise<void> {
     const { sessions, now } = this.#options
-    // Ten years of recordings must not go because somebody has set the clock.
+    // A wrongly set clock must not delete ten years of recordings.
     if (this.#hasJumped()) {
       throw new Error('the clock has jumped by a day or more: nothing is deleted by age until the next start')
     }

@@ -1,6 +1,6 @@
 /**
  * The broker's side of the recordings: the keys that sign checkpoints and open containers, the folder of each
- * session, and what is due at the start after a crash. Proxies write the recordings themselves
+ * session, and the recovery at the start after a crash. Proxies write the recordings themselves
  * (recordings/container/writer.ts) and never see these keys.
  */
 import { Buffer } from 'node:buffer'
@@ -19,26 +19,28 @@ import type { SettingRepository } from '../store/store.ts'
 import type { Vault } from '../vault/vault.ts'
 import { SignedRecording } from './signed.ts'
 
-/** The settings that hold the broker's own recording keys, sealed. */
+/** Settings with the broker's own recording keys, sealed. */
 const SIGNING_KEY = 'recordings.signing_key'
 const IDENTITY = 'recordings.identity'
-/** Those that were in use before. */
+/** Former keys. */
 const FORMER = 'recordings.former_keys'
 
 export interface RecordingKeys {
-  /** Ed25519; signs checkpoints. */
+  /** Ed25519 key that signs checkpoints. */
   signing: KeyObject
   /** Its raw public key, 32 bytes. */
   signer: Buffer
-  /** Raw public keys whose signatures count: the one above, then those that it came in the place of. */
+  /** Raw public keys of valid signatures: the one above, then its predecessors. */
   trusted: readonly Buffer[]
-  /** The broker's own age identities, that open every session's key: the present one, then those of before. */
+  /**
+   * The broker's own age identities, which open every session's key: the current one, then the former ones.
+   */
   identities: readonly Secret[]
-  /** `age1…` of the present identity. */
+  /** `age1…` of the current identity. */
   recipient: string
 }
 
-/** The broker's recording keys, made at the first start. */
+/** Returns the broker's recording keys, and makes them at the first start. */
 export async function openRecordingKeys(settings: SettingRepository, vault: Vault): Promise<RecordingKeys> {
   const pem = await sealedSetting(settings, vault, SIGNING_KEY, async () =>
     Secret.of(generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }) as string),
@@ -58,8 +60,8 @@ export async function openRecordingKeys(settings: SettingRepository, vault: Vaul
 }
 
 /**
- * Makes a new signing key and a new identity. Of the old ones the public key goes on being trusted, for what it has
- * signed, and the identity goes on opening what was sealed to it. `settings` are those of a transaction.
+ * Makes a new signing key and a new identity. The old public key stays trusted for its signatures, and the
+ * old identity still opens the keys sealed to it. `settings` are those of a transaction.
  */
 export async function renewRecordingKeys(settings: SettingRepository, vault: Vault): Promise<RecordingKeys> {
   const { signer, identities } = await openRecordingKeys(settings, vault)
@@ -74,7 +76,7 @@ export async function renewRecordingKeys(settings: SettingRepository, vault: Vau
   return await openRecordingKeys(settings, vault)
 }
 
-/** Newest first. */
+/** Former keys, newest first. */
 interface FormerKeys {
   /** Raw public keys in base64. */
   signers: string[]
@@ -94,7 +96,10 @@ async function formerKeys(settings: SettingRepository, vault: Vault): Promise<Fo
 
 const settingPlace = (name: string) => ({ table: 'settings', id: name, field: 'value' })
 
-/** A secret in the settings, made once; when two processes start at a time, the first one's counts. */
+/**
+ * Returns a secret of the settings, made once; if two processes start at a time, the first one's secret is
+ * used.
+ */
 async function sealedSetting(
   settings: SettingRepository,
   vault: Vault,
@@ -110,7 +115,7 @@ async function sealedSetting(
   return vault.open(place, kept)
 }
 
-/** One that is being written. */
+/** A recording that is being written. */
 export interface OpenRecording {
   directory: string
   signed: SignedRecording
@@ -122,21 +127,21 @@ export interface RecordingServiceOptions {
   keys: RecordingKeys
   /** Age recipients beside the broker's own. */
   recipients: readonly string[]
-  /** Whether the broker can open the recordings that it makes. */
+  /** Set if the broker can open the recordings that it makes. */
   brokerKey: boolean
-  /** Bytes of free space below which nothing is recorded. */
+  /** Free space, in bytes, below which nothing is recorded. */
   minimumFree: number
-  /** Where copies of the recordings go, if they go anywhere. */
+  /** Object store for copies of the recordings. Absent if there is none. */
   bucket?: Bucket
-  /** Milliseconds since any moment, never decreasing; absent: the system's. */
+  /** Milliseconds since any moment, never decreasing. Absent for the system's clock. */
   monotonic?: () => number
 }
 
 export class RecordingService {
   readonly #options: RecordingServiceOptions
-  /** Of the sessions whose recording was prepared and not closed yet. */
+  /** Recordings that were prepared and are not closed yet, by session. */
   readonly #open = new Map<string, OpenRecording>()
-  /** Hears of each recording when its folder is there. */
+  /** Called after a recording's folder has been created. */
   onBegun: ((session: string, begin: number) => void) | undefined
 
   constructor(options: RecordingServiceOptions) {
@@ -155,12 +160,15 @@ export class RecordingService {
     return this.#options.bucket
   }
 
-  /** Makes the folder, 0700. */
+  /** Makes the folder, with mode 0700. */
   async start(): Promise<void> {
     await mkdir(this.#options.root, { recursive: true, mode: 0o700 })
   }
 
-  /** The session's folder with its wrapped key in it. Throws what the disk throws, and when it has too little room. */
+  /**
+   * Makes the session's folder with its wrapped key. Throws the disk's errors, and if there is too little
+   * room.
+   */
   async prepare(
     session: string,
     begin: number,
@@ -189,8 +197,8 @@ export class RecordingService {
   }
 
   /**
-   * How a session's recording was closed: by what was signed and stands on the disk, whatever the process says that
-   * wrote it. Of one that was never closed only its size is told.
+   * Returns how a session's recording was closed, by the signed file on the disk, not by the report of the
+   * writing process. Of a recording that was never closed it returns only the size.
    */
   async ended(session: string): Promise<NonNullable<SessionRecord['recording']>> {
     const open = this.#open.get(session)
@@ -200,22 +208,22 @@ export class RecordingService {
     return end ?? { state: 'failed', size, frames: 0, digest: '' }
   }
 
-  /** The session is over and accounted for. */
+  /** Releases a session's state after it has ended and its events are written. */
   onClosed(session: string): void {
     this.#open.delete(session)
   }
 
-  /** A session's key out of its `key.age`, for the broker's own use. Throws RecordingError. */
+  /** Unwraps a session's key from its `key.age`, for the broker's own use. Throws RecordingError. */
   unwrap(wrapped: Uint8Array): Promise<Uint8Array> {
     return unwrapKey(wrapped, ...this.#options.keys.identities)
   }
 
   /**
-   * Signs the next checkpoint of a running recording. Throws when the statement is not one of this session, or may not
-   * follow what was signed before: keys sign nothing else.
+   * Signs the next checkpoint of a running recording. Throws if the statement is not one of this session, or
+   * may not follow the last signed one: the keys sign nothing else.
    */
   async sign(session: string, statement: Uint8Array): Promise<Uint8Array> {
-    // A copy: what was looked at is what is signed, and it is kept.
+    // Copy the statement: the checked bytes are the signed ones, and they are kept.
     const bytes = Buffer.from(statement)
     const parsed = statementOf(session, bytes)
     const open = this.#open.get(session)
@@ -226,7 +234,9 @@ export class RecordingService {
     return signature
   }
 
-  /** Signs what the recovery found of a session's recording after a crash. Throws for any other statement. */
+  /**
+   * Signs the recovery's statement about a session's recording after a crash. Throws for any other statement.
+   */
   async signRecovered(session: string, statement: Uint8Array): Promise<Uint8Array> {
     const bytes = Buffer.from(statement)
     if (statementOf(session, bytes).checkpoint.kind !== 'recovered' || this.#open.has(session)) {

@@ -1,11 +1,11 @@
 /**
- * What was signed of one running recording, and what may be signed next. The process that records is not believed:
- * checkpoints never go back, nothing follows the one that closes the file, and how far the file reaches is worked out
- * from the statements themselves.
+ * Records the signed checkpoints of one running recording, and decides on the next. The recording process is
+ * not trusted: checkpoints never go back, nothing follows the one that closes the file, and the file's reach
+ * is derived from the statements themselves.
  *
- * A writer has one flush in flight (recordings/container/writer.ts): it asks for the next signature when the checkpoint before
- * is on the disk. Only a flush that failed is asked for once more, as the closing checkpoint `failed`, somewhere
- * behind the last one that reached the disk.
+ * A writer has one flush in flight (recordings/container/writer.ts): it requests the next signature when the
+ * previous checkpoint is on the disk. Only a failed flush is followed by one more request, for the closing
+ * checkpoint `failed`, somewhere behind the last one that reached the disk.
  */
 import { Buffer } from 'node:buffer'
 import { Chain } from '../../recordings/container/chain.ts'
@@ -24,7 +24,7 @@ export interface Reached {
   time: number
 }
 
-/** What a closing checkpoint says of the whole file. */
+/** The closing checkpoint's statement about the whole file. */
 export interface SignedEnd {
   state: 'sealed' | 'failed'
   size: number
@@ -37,20 +37,20 @@ interface Signed {
   signature: Buffer
   /** Milliseconds on the recording service's monotonic clock. */
   at: number
-  /** Made when it is asked for. */
+  /** Derived on demand. */
   reached?: Reached
 }
 
-/** Closing checkpoints of one recording: the second is `failed`, when the first could not be written. */
+/** Closing checkpoints of one recording: the second is `failed`, if the first could not be written. */
 const MAX_CLOSING = 2
 
 export class SignedRecording {
-  /** The last that is on the disk. */
+  /** The last checkpoint that is on the disk. */
   #settled: Signed | undefined
   #latest: Signed | undefined
   readonly #ends: Signed[] = []
 
-  /** Throws when this may not be signed after what was. */
+  /** Throws if this statement may not be signed after the previous ones. */
   require(statement: Statement): void {
     const flaw = this.#flawOf(statement)
     if (flaw !== undefined) throw new Error(`expected the next checkpoint of this recording, but ${flaw}`)
@@ -67,7 +67,7 @@ export class SignedRecording {
     const isRetry = checkpoint.kind === 'failed'
     if (this.#ends.length > 0 && !(isRetry && this.#ends.length < MAX_CLOSING))
       return 'the recording is closed'
-    // The last one may not have reached the disk; what has is never given up.
+    // The last checkpoint may not have reached the disk; a checkpoint that did must stay.
     const last = isRetry ? (this.#settled ?? latest) : latest
     if (last !== latest && sequence === latest.statement.sequence) {
       return flawOfRetry(latest.statement, statement)
@@ -75,29 +75,32 @@ export class SignedRecording {
     return flawBehind(reachedOf(last), statement)
   }
 
-  /** A statement that `require` has let through was signed `at` this moment of a monotonic clock, in milliseconds. */
+  /**
+   * Adds a statement that `require` has accepted, with the time `at` of its signature, in milliseconds on a
+   * monotonic clock.
+   */
   add(statement: Statement, signature: Buffer, at: number): void {
     if (statement.checkpoint.kind !== 'failed') this.#settled = this.#latest ?? this.#settled
     this.#latest = { statement, signature, at }
     if (statement.checkpoint.closing) this.#ends.push(this.#latest)
   }
 
-  /** How far the file is known to be on the disk; undefined: nothing is known to be. */
+  /** The reach of the file known to be on the disk. Undefined if none is known. */
   get settled(): Reached | undefined {
     return this.#settled && reachedOf(this.#settled)
   }
 
-  /** How far it reaches when the last checkpoint is on the disk, and when that was signed. */
+  /** The reach of the file once the last checkpoint is on the disk, and the time of its signature. */
   get latest(): (Reached & { at: number }) | undefined {
     return this.#latest && { ...reachedOf(this.#latest), at: this.#latest.at }
   }
 
-  /** Somebody saw to it that the file is on the disk up to here. */
+  /** Marks the file as synced to the disk up to here. */
   settle({ sequence }: Reached): void {
     if (this.#latest?.statement.sequence === sequence) this.#settled = this.#latest
   }
 
-  /** What the closing checkpoints say, the last one first; none: it was not closed. */
+  /** The closing checkpoints, the last one first. Empty if the recording was not closed. */
   get ends(): SignedEnd[] {
     return this.#ends.map(endOf).reverse()
   }

@@ -1,13 +1,13 @@
-/** Watches the free space under the recordings, to say so long before sessions end for want of it. */
+/** Watches the free space below the recordings, and warns long before a lack of it ends sessions. */
 import { statfs } from 'node:fs/promises'
 import type { Audit } from '../audit/events/catalogue.ts'
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two checks. */
 export const SPACE_INTERVAL_MS = 10_000
-/** There is room again when there is a tenth more than the alarm: one that comes and goes makes no flood. */
+/** Factor above the alarm at which it ends: avoids a flood of events when the space varies. */
 const ROOM_AGAIN = 1.1
 
-/** Bytes that are free for ordinary users on the folder's volume. */
+/** Returns the bytes that are free for ordinary users on the folder's volume. */
 export async function freeBytes(folder: string): Promise<number> {
   const { bavail, bsize } = await statfs(folder)
   return bavail * bsize
@@ -21,7 +21,7 @@ export class SpaceWatch {
   readonly #free: typeof freeBytes
   #isLow = false
 
-  /** `alarm` and `minimum` in bytes: below the one it is told, below the other sessions end. */
+  /** `alarm` and `minimum` in bytes: the first raises the event, the second ends sessions. */
   constructor(
     { folder, alarm, minimum }: { folder: string; alarm: number; minimum: number },
     audit: Pick<Audit, 'record'>,
@@ -34,7 +34,7 @@ export class SpaceWatch {
     this.#free = free
   }
 
-  /** Throws when the volume cannot be asked, or the event not be written: then it is tried again with the next look. */
+  /** Throws if the volume cannot be read, or the event not be written; the next check tries again. */
   async look(): Promise<void> {
     const free = await this.#free(this.#folder)
     if (free >= this.#alarm * ROOM_AGAIN) this.#isLow = false

@@ -1,16 +1,18 @@
-/** What is due at the broker's start with what the last one of this data has left. */
+/** Cleans up after the previous run of this data, at the broker's start. */
 import { takeUpFound } from './found.ts'
 import { type RecoverDeps, recoverSessions } from './recover.ts'
 import { forgetRestore, type RestoreNote, readRestoreNote } from './restored.ts'
 
 export interface TakenOver {
-  /** The data was restored since the last start. */
+  /** Set if the data was restored since the last start. */
   restored: RestoreNote | undefined
-  /** For the log. */
+  /** Lines for the log. */
   report: string[]
 }
 
-/** Accounts for sessions after a crash, and after a restore for recordings that the database does not know. */
+/**
+ * Accounts for sessions after a crash, and after a restore for recordings that the database does not know.
+ */
 export async function takeOver(deps: Omit<RecoverDeps, 'restored'>): Promise<TakenOver> {
   const { settings } = deps.store
   const restored = await readRestoreNote(settings)

@@ -1,32 +1,35 @@
 /**
- * A syntax tree, the fields of a collection and the caller's variables → the condition that an object has to meet.
- * Everything that can be wrong with an expression is found here or before; what comes out can be compiled to SQL
- * (store/where.ts) or asked of an object at hand (evaluate.ts), with the same result.
+ * Binds a syntax tree to a collection's fields and the caller's variables: returns the condition that an
+ * object has to meet. All faults of an expression are found here or before; the condition can be compiled to
+ * SQL (store/searchable.ts) or evaluated on an object (evaluate.ts), with the same result.
  */
 import { equalForm, type Fields, type Kind, likeForm, spanOf, timeOf } from './fields.ts'
 import { type Comparison, type Expression, SearchError } from './grammar.ts'
 
-/** What `${name}` stands for; undefined: known, but this caller has none. */
+/** Value of `${name}`. Undefined if the name is known, but this caller has no value for it. */
 export type Variables = Readonly<Record<string, string | undefined>>
 
-/** A search as it comes to a collection. */
+/** A search in a collection. */
 export interface Search {
   expression: Expression
   variables: Variables
-  /** Comparisons that were asked elsewhere (words.ts), with the ids of the objects that meet them. */
+  /** Results of comparisons that were evaluated elsewhere (words.ts): ids of the matching objects. */
   found?: ReadonlyMap<Comparison, readonly string[]>
 }
 
 export type Test =
-  /** Nothing there: no value, an empty text, an empty list. */
+  /** No value, an empty text, or an empty list. */
   | { type: 'empty' }
-  /** In the kind's form for `=`; times in milliseconds. */
+  /** Value in the kind's form for `=`; times in milliseconds. */
   | { type: 'equals'; value: string | number | boolean }
-  /** Texts in the kind's form for `~`, in this order, with any text between them: two or more, `''` at an open end. */
+  /**
+   * Texts in the kind's form for `~`, in this order, with any text between them: two or more, `''` at an open
+   * end.
+   */
   | { type: 'like'; parts: string[] }
   /** Times from `from` until before `to`. */
   | { type: 'within'; from: number; to: number }
-  /** One of these, in the kind's form for `=`. */
+  /** Any of these values, in the kind's form for `=`. */
   | { type: 'among'; values: readonly string[] }
 
 export type Condition =
@@ -94,7 +97,7 @@ function like(comparison: Comparison, kind: Kind, variables: Variables): Test {
   return { type: 'like', parts: folded.length === 1 ? ['', ...folded, ''] : folded }
 }
 
-/** What a piece of a value stands for. @throws SearchError for a variable that the caller does not have */
+/** Returns the text of a value's piece. @throws SearchError for a variable that the caller does not have */
 export function textOf(piece: Comparison['value'][number], { at }: Comparison, variables: Variables): string {
   if (piece.type === 'text') return piece.text
   if (piece.type === 'wildcard') return '*'

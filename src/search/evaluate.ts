@@ -1,4 +1,4 @@
-/** Asks an object at hand, in the form in which the API shows it, whether it meets a condition. */
+/** Evaluates a condition on an object in the API's form. */
 import type { Condition, Test } from './bind.ts'
 import { equalForm, type Kind, likeForm } from './fields.ts'
 
@@ -14,8 +14,8 @@ export function meets(object: object, condition: Condition): boolean {
 }
 
 /**
- * Whether the text holds the parts in this order: the first at its beginning, the last at its end. The empty text
- * is like nothing.
+ * Returns whether the text contains the parts in this order: the first at its beginning, the last at its end.
+ * The empty text matches nothing.
  */
 export function isLike(text: string, parts: readonly string[]): boolean {
   if (text === '') return false
@@ -31,7 +31,7 @@ export function isLike(text: string, parts: readonly string[]): boolean {
   return at + last.length <= text.length
 }
 
-/** All that stands at the path: the members of lists one by one, and nothing for null. */
+/** Returns all values at the path: the members of lists one by one, and nothing for null. */
 function valuesAt(value: unknown, path: readonly string[]): unknown[] {
   if (value === null || value === undefined) return []
   if (Array.isArray(value)) return value.flatMap((member) => valuesAt(member, path))

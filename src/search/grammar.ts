@@ -1,6 +1,6 @@
 /** The search grammar that every collection shares, and its syntax tree. */
 
-/** As the reference shows it. What a variable stands for is never read as anything but text. */
+/** The grammar as in the reference. A variable's value is only ever text. */
 export const GRAMMAR = `expression  = conjunction { "||" conjunction }
 conjunction = condition { "&&" condition }
 condition   = "(" expression ")" | field ( "=" | "~" ) value
@@ -15,9 +15,9 @@ name        = letter { letter | digit | "_" }`
 export const MAX_EXPRESSION = 4096
 /** Parentheses within parentheses. */
 export const MAX_DEPTH = 16
-/** Comparisons in an expression: every one of them may have to look at every object of a collection. */
+/** Comparisons in an expression: each of them may have to read every object of a collection. */
 export const MAX_COMPARISONS = 32
-/** Comparisons with `~` in an expression: no index helps them. */
+/** Comparisons with `~` in an expression: no index speeds them up. */
 export const MAX_PATTERNS = 8
 /** Wildcards in one value. */
 export const MAX_WILDCARDS = 8
@@ -36,7 +36,7 @@ export interface Comparison {
   operator: Operator
   /** Never two texts in a row; empty for `""`. */
   value: Piece[]
-  /** Offsets in the expression, for the errors of those who know what the fields are. */
+  /** Offsets in the expression, for errors found after parsing. */
   at: { field: number; operator: number; value: number }
 }
 
@@ -45,7 +45,7 @@ export type Expression =
   /** Two or more. */
   | { type: 'and' | 'or'; terms: Expression[] }
 
-/** Fault of an expression: of its form, of a field's name, or of what is asked of a field. */
+/** Fault of an expression: in its form, in a field's name, or in the value for a field. */
 export type SearchFault = 'form' | 'field' | 'value'
 
 /** The only error of this folder. */

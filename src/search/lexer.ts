@@ -1,4 +1,4 @@
-/** Text → tokens of the search grammar. */
+/** Splits text into tokens of the search grammar. */
 import { MAX_EXPRESSION, type Piece, SearchError } from './grammar.ts'
 
 export type Token =
@@ -11,10 +11,12 @@ const SYMBOL = /\(|\)|&&|\|\||=|~/y
 /** A `$` belongs to a word (accounts of Windows machines end in one) unless it opens a variable. */
 const WORD = /(?:[^\s()"'=~&|!<>$]|\$(?!\{))+/uy
 const VARIABLE = /\$\{([A-Za-z][A-Za-z0-9_]*)\}/y
-/** Control characters but white space, and halves of surrogate pairs: SQL would not take them as they are. */
+/**
+ * Control characters except white space, and halves of surrogate pairs: SQL would not accept them unchanged.
+ */
 const FOREIGN = /[\0-\x08\x0e-\x1f\x7f\p{Cs}]/u
 
-/** The tokens, closed by one of type `end`. @throws SearchError */
+/** Returns the tokens, followed by one of type `end`. @throws SearchError */
 export function tokens(text: string): Token[] {
   if (text.length > MAX_EXPRESSION)
     throw fault(MAX_EXPRESSION, `at most ${MAX_EXPRESSION} characters`, `${text.length}`)
@@ -30,7 +32,7 @@ export function tokens(text: string): Token[] {
   return found
 }
 
-/** How errors show what stands at a place. */
+/** Returns the text at a place, for errors. */
 export function shown(text: string, { from, to }: { from: number; to: number }): string {
   if (from >= text.length) return 'the end'
   const piece = text.slice(from, to)

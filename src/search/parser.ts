@@ -1,4 +1,4 @@
-/** Tokens → syntax tree, by recursive descent; how deep is bounded by `MAX_DEPTH`. */
+/** Parses tokens to a syntax tree, by recursive descent; its depth is limited by `MAX_DEPTH`. */
 import {
   type Comparison,
   type Expression,
@@ -14,7 +14,7 @@ import { shown, type Token, tokens } from './lexer.ts'
 
 const FIELD = /^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$/i
 
-/** @throws SearchError with the first place that is not as the grammar has it */
+/** @throws SearchError with the first place that does not match the grammar */
 export function parse(text: string): Expression {
   const parser = new Parser(text)
   const expression = parser.expression(0)
@@ -108,7 +108,7 @@ class Parser {
   }
 }
 
-/** Only `~` knows wildcards. */
+/** Returns the piece as literal text: only `~` has wildcards. */
 function literalIn(piece: Piece, operator: Operator): Piece {
   return piece.type === 'wildcard' && operator === '=' ? { type: 'text', text: '*' } : piece
 }

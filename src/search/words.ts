@@ -1,26 +1,26 @@
 /**
- * Search by what happened in sessions: `command~`, `file~` and `output~`. These are no columns of a collection but
- * words of lines in an index beside it: each such comparison is asked of the index first, and the
- * sessions that were found take its place (Search.found).
+ * Search by session content: `command~`, `file~` and `output~`. These are no columns of a collection but
+ * words of lines in an index beside it: the index evaluates each such comparison first, and the found
+ * sessions replace it (Search.found).
  */
 import { type Search, textOf } from './bind.ts'
 import { spanOf } from './fields.ts'
 import { type Comparison, type Expression, SearchError } from './grammar.ts'
 
-/** What is searched of a session. */
+/** Searchable content of a session. */
 export const CONTENT_FIELDS = ['command', 'file', 'output'] as const
 export type ContentField = (typeof CONTENT_FIELDS)[number]
 
-/** Letters or digits of the beginning of a word before `*`: shorter ones would be most words there are. */
+/** Letters or digits required before `*` at the end of a word: shorter beginnings would match most words. */
 export const MIN_BEGINNING = 2
 
-/** Words that stand next to each other; the last one may go on. */
+/** Adjacent words; the last one may be the beginning of a word. */
 export interface Phrase {
   text: string
   isBeginning: boolean
 }
 
-/** Holds for a line in which all phrases occur. */
+/** Matches a line that contains all phrases. */
 export interface ContentTest {
   field: ContentField
   phrases: Phrase[]
@@ -33,7 +33,7 @@ export function isContentField(field: string): field is ContentField {
   return (CONTENT_FIELDS as readonly string[]).includes(field)
 }
 
-/** The comparisons with a content field, in their order. */
+/** Returns the comparisons with a content field, in their order. */
 export function contentComparisons(expression: Expression): Comparison[] {
   if (expression.type === 'comparison') return isContentField(expression.field) ? [expression] : []
   return expression.terms.flatMap(contentComparisons)
@@ -54,7 +54,10 @@ export function contentTestOf(comparison: Comparison, variables: Search['variabl
   return { field, phrases }
 }
 
-/** The phrases of a value that was split at its `*`; what was expected, as text, when there is none in it. */
+/**
+ * Returns the phrases of a value that was split at its `*`, or the expected input, as text, if it contains
+ * none.
+ */
 export function phrasesOf(pieces: readonly string[]): Phrase[] | string {
   const phrases: Phrase[] = []
   for (const [index, text] of pieces.entries()) {
@@ -70,8 +73,9 @@ export function phrasesOf(pieces: readonly string[]): Phrase[] | string {
 }
 
 /**
- * When a session has to have begun so that the search can find it, in milliseconds, `to` excluded; undefined: at any
- * time. It is a help to those who look elsewhere first, and says no more than the conditions that all have to hold.
+ * Returns the span, in milliseconds, `to` excluded, in which a matching session must have begun, or undefined
+ * if any time is possible. It only narrows a search elsewhere, and follows from the conditions that must all
+ * be met.
  */
 export function spanOfBegin({ expression, variables }: Search): { from: number; to: number } | undefined {
   const terms = expression.type === 'and' ? expression.terms : [expression]

@@ -1,19 +1,21 @@
-/** How much of what was written to a socket its peer's system has not acknowledged yet, by the C library. */
+/** The bytes written to a socket that the peer's system has not acknowledged yet, from the C library. */
 import type { Socket } from 'node:net'
 import { descriptorOf } from './descriptor.ts'
 
-/** Linux's number, the same on every processor that Node runs on there. */
+/** Linux's number, equal on every processor that Node supports there. */
 const SIOCOUTQ = 0x5411
 
-/** Bytes that were handed to the system and are not acknowledged; undefined: not known of this socket. */
+/**
+ * Returns the bytes that the system holds unacknowledged, or undefined if that is not known for this socket.
+ */
 export type Unacknowledged = (socket: Socket) => number | undefined
 
-/** undefined: this system has no way to it. */
+/** Returns undefined if this system has no such call. */
 export async function openUnacknowledged(): Promise<Unacknowledged | undefined> {
   if (process.platform !== 'linux') return undefined
   let ioctl: (descriptor: number, request: number, answer: [number]) => number
   try {
-    // There may be no binding for this processor.
+    // koffi may have no binding for this processor.
     const { default: koffi } = await import('koffi')
     ioctl = koffi.load(null).func('int ioctl(int, unsigned long, _Out_ int *)')
   } catch {

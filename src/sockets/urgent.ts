@@ -1,11 +1,11 @@
 /**
- * TCP's urgent data by the C library's own functions. This folder is the only place of the broker that calls
- * foreign code; everything else of a socket stays Node's.
+ * TCP's urgent data by the C library's own functions. This folder is the only part of the broker that calls
+ * foreign code; Node does everything else of a socket.
  */
 import type { UrgentData } from '../contract/urgent-data.ts'
 import { descriptorOf } from './descriptor.ts'
 
-/** Linux's numbers, the same on every processor that Node runs on there. */
+/** Linux's numbers, equal on every processor that Node supports there. */
 const SOL_SOCKET = 1
 const SO_OOBINLINE = 10
 const MSG_OOB = 0x1
@@ -20,7 +20,7 @@ interface Functions {
 
 export type OpenedUrgentData = { urgent: UrgentData } | { missing: string }
 
-/** `missing`: why this system has no way to it. */
+/** `missing`: why this system does not support it. */
 export async function openUrgentData(): Promise<OpenedUrgentData> {
   if (process.platform !== 'linux') return { missing: `not known how on ${process.platform}` }
   try {
@@ -31,7 +31,7 @@ export async function openUrgentData(): Promise<OpenedUrgentData> {
 }
 
 async function loadFunctions(): Promise<Functions> {
-  // There may be no binding for this processor: then only this is missing.
+  // koffi may have no binding for this processor: then only this feature is missing.
   const { default: koffi } = await import('koffi')
   const library = koffi.load(null)
   return {
@@ -54,7 +54,7 @@ function urgentDataBy({ setOption, send, isAtMark }: Functions): UrgentData {
       const descriptor = descriptorOf(socket)
       const isFree = socket.writable && socket.writableLength === 0 && !('encrypted' in socket)
       const flags = MSG_OOB | MSG_DONTWAIT | MSG_NOSIGNAL
-      // What fails here fails again below, where the socket tells of it.
+      // A failure here repeats below, where the socket reports it.
       const sent =
         descriptor !== undefined && isFree ? Math.max(0, send(descriptor, bytes, bytes.length, flags)) : 0
       if (sent < bytes.length) socket.write(bytes.subarray(sent))

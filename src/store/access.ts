@@ -1,4 +1,4 @@
-/** What a user may open: joins from the user's groups over the authorizations to the targets. */
+/** Targets that a user may open: joins from the user's groups over the authorizations to the targets. */
 import { sql } from 'kysely'
 import { mappedLogin } from '../model/logon.ts'
 import { nameKey } from '../model/names.ts'
@@ -73,7 +73,7 @@ async function accountTargets(db: Db, userId: Id, filter: TargetFilter): Promise
     .leftJoin('connection_policies as cp', 'cp.id', 's.connection_policy_id')
     .where('m.user_id', '=', userId)
     .where('a.authorize_sessions', '=', 1)
-    // a device's own account is no account of another device, whatever a target group says
+    // A device's own account is no account of another device, whatever a target group contains.
     .where((e) => e.or([e('d.device_id', 'is', null), e('d.device_id', '=', e.ref('s.device_id'))]))
   if ('serviceId' in filter) query = query.where('t.service_id', '=', filter.serviceId)
   if ('serviceId' in filter && filter.accountId !== undefined)
@@ -110,7 +110,7 @@ async function accountTargets(db: Db, userId: Id, filter: TargetFilter): Promise
   )
 }
 
-/** Services where the user comes by their own name and password, or by what they are asked for. */
+/** Returns the services where users log in with their own name and password, or with typed credentials. */
 async function loginTargets(db: Db, userId: Id, filter: TargetFilter): Promise<TargetRow[]> {
   let query = loginsOf(db, userId)
     .innerJoin('users as u', 'u.id', 'm.user_id')
@@ -193,7 +193,8 @@ type Who = Pick<
 >
 
 function target(row: PlaceRow, who: Who): TargetRow {
-  // one by one: to copy the rest of a row takes more than twice as long, which ten thousand targets feel
+  // Copy the fields one by one: copying the rest of a row takes more than twice as long, which shows with ten
+  // thousand targets.
   return {
     kind: who.kind,
     accountId: who.accountId,
@@ -212,7 +213,7 @@ function target(row: PlaceRow, who: Who): TargetRow {
     port: row.port,
     serviceSubprotocols: list<Right>(row.serviceSubprotocols),
     connectionPolicyId: row.connectionPolicyId ?? undefined,
-    // without any, the stricter one
+    // Default to the stricter policy.
     hostKeyPolicy: (row.ownPolicy || row.connectionPolicy || 'pinned') as HostKeyPolicy,
     authorizationId: row.authorizationId,
     authorizationName: row.authorizationName,
@@ -222,7 +223,7 @@ function target(row: PlaceRow, who: Who): TargetRow {
   }
 }
 
-/** By device, then by service; within a service the order stays. */
+/** Sorts by device, then by service; within a service the order stays. */
 function inOrder(rows: readonly TargetRow[]): TargetRow[] {
   const keyed = rows.map((row) => ({
     row,

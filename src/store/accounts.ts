@@ -54,7 +54,7 @@ export const ACCOUNT_FIELDS = {
   id: column('id', 'accounts.id'),
 }
 
-/** `credentialTypes` is read from the stored credentials; what `create` and `update` name in it is ignored. */
+/** `credentialTypes` is read from the stored credentials; `create` and `update` ignore it. */
 export function accountRepository({ db, newId }: StoreContext): AccountRepository {
   const find = async (from: Db, id: string): Promise<Account | undefined> => {
     const row = await select(from).where('id', '=', id).executeTakeFirst()
@@ -204,7 +204,7 @@ async function accountsMeant(
     .leftJoin('devices as v', 'v.id', 'd.device_id')
     .select(['d.domain_name', 'd.description as domain_description', 'd.device_id'])
     .select(['v.device_name', 'v.host', 'v.description as device_description'])
-  // `+` keeps SQLite from that index: most domains are called local, and half of the devices may have a root
+  // `+` keeps SQLite from that index: most domains are called local, and half of the devices may have a root.
   const name = sql.ref(`accounts.${named.column}`)
   query = query.where(sql<SqlBool>`${device === undefined ? name : sql`+${name}`} = ${named.value}`)
   if (domainName !== undefined) query = query.where(sql<SqlBool>`+d.name_key = ${nameKey(domainName)}`)

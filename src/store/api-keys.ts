@@ -75,7 +75,7 @@ export function apiKeyRepository({ db, newId }: StoreContext): ApiKeyRepository 
 
     find: (idOrName) => find(db, idOrName),
 
-    // without a hash nobody can sign in by it
+    // Without a hash the key cannot be used to sign in.
     create: (object) => create(object, null),
 
     createWithHash: (object, sha256) => create(object, sha256),

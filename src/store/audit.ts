@@ -3,7 +3,7 @@ import { inTransaction } from './engine/commits.ts'
 import type { AuditLogRow, StoreContext } from './migrations/schema.ts'
 import type { AuditRepository, AuditRow } from './store.ts'
 
-/** Rows of one insert statement: each has six parameters, SQLite takes 32 766 of them. */
+/** Rows of one insert statement: each has six parameters, and SQLite accepts 32 766 of them. */
 const ROWS_PER_INSERT = 1000
 const MAX_HANDOVERS = 1000
 
@@ -57,7 +57,7 @@ export function auditRepository({ db }: StoreContext): AuditRepository {
       const rows = await db
         .selectFrom('audit')
         .selectAll()
-        // as a literal, so that the index of these rows is used
+        // A literal, so that the index of these rows is used.
         .where('code', '=', sql.lit('audit.handover'))
         .orderBy('sequence', 'desc')
         .limit(MAX_HANDOVERS)
@@ -95,7 +95,10 @@ export function auditRepository({ db }: StoreContext): AuditRepository {
   }
 }
 
-/** The event's session, beside its other members or among its `fields`: a column of its own only to search by. */
+/**
+ * Returns the event's session, beside its other members or among its `fields`. Its column is only for
+ * searches.
+ */
 function sessionOf(json: string): string | null {
   const event: unknown = JSON.parse(json)
   if (typeof event !== 'object' || event === null) return null

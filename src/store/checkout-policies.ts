@@ -16,7 +16,7 @@ export const CHECKOUT_POLICY_FIELDS = {
   id: column('id', 'id'),
 }
 
-/** Those from the factory can be changed, and neither renamed nor removed: others count on them. */
+/** Factory policies can be changed, but neither renamed nor removed: other objects rely on them. */
 export function checkoutPolicyRepository({ db, newId }: StoreContext): Repository<CheckoutPolicy> {
   const find = async (from: Db, idOrName: string): Promise<CheckoutPolicy | undefined> => {
     const row = await rowOf(select(from), idOrName)

@@ -21,7 +21,7 @@ export const CONNECTION_POLICY_FIELDS = {
   id: column('id', 'id'),
 }
 
-/** Those from the factory can be changed, and neither renamed nor removed: others count on them. */
+/** Factory policies can be changed, but neither renamed nor removed: other objects rely on them. */
 export function connectionPolicyRepository({ db, newId }: StoreContext): Repository<ConnectionPolicy> {
   const find = async (from: Db, idOrName: string): Promise<ConnectionPolicy | undefined> => {
     const row = await rowOf(select(from), idOrName)

@@ -51,8 +51,8 @@ export function deviceRepository({ db, newId }: StoreContext): Repository<Device
         return (await find(tx, id))!
       }),
 
-    // services, host keys and empty local domains belong to the device and go with it; accounts hold secrets,
-    // so they have to be removed by name first
+    // Services, host keys and empty local domains belong to the device and are removed with it. Accounts hold
+    // secrets, so they must be removed by name first.
     remove: (id, expected) =>
       write(db, { type: TYPE, name: id }, async (tx) => {
         const found = unchanged(await find(tx, id), TYPE, id, expected)

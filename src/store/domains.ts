@@ -12,7 +12,7 @@ export const DOMAIN_FIELDS = {
   id: column('id', 'id'),
 }
 
-/** Names in `find` mean global domains; local ones are reached by their device or their id. */
+/** `find` finds global domains by name; local ones only by their device or their id. */
 export function domainRepository({ db, newId }: StoreContext): DomainRepository {
   const find = async (from: Db, idOrName: string): Promise<Domain | undefined> => {
     const query = select(from)

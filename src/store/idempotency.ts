@@ -1,4 +1,4 @@
-/** Answers to requests that carried an Idempotency-Key: a bounded number, for a bounded time. */
+/** Responses to requests with an Idempotency-Key: a limited number, for a limited time. */
 
 import type { StoreContext } from './migrations/schema.ts'
 import { write } from './query.ts'

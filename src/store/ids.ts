@@ -1,4 +1,6 @@
-/** Ids of new objects: ULIDs. A pool of random bytes makes them cheap: ulid itself asks for each byte alone. */
+/**
+ * Ids of new objects: ULIDs. A pool of random bytes makes them cheap: ulid itself requests each byte alone.
+ */
 import { randomFillSync } from 'node:crypto'
 import { ulid } from 'ulid'
 
@@ -10,7 +12,7 @@ function randomFraction(): number {
     randomFillSync(pool)
     used = 0
   }
-  // 32 divides 256: each of the 32 digits is as likely as the others
+  // 32 divides 256, so each of the 32 digits is equally likely.
   return pool[used++]! / 256
 }
 

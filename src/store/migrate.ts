@@ -1,6 +1,6 @@
 /**
- * Brings a database to this program's schema, each step in a transaction of its own: a crash leaves a database
- * at one version or the next, never between.
+ * Brings a database to this program's schema, each step in a transaction of its own: a crash leaves a
+ * database at one version or the next, never between.
  */
 import type { DatabaseSync } from 'node:sqlite'
 import { SchemaError } from './engine/errors.ts'
@@ -46,12 +46,12 @@ const MIGRATIONS: readonly Migration[] = [
   apiKeys,
 ]
 
-/** Of a database that this program has opened. */
+/** Schema version of a database that this program has opened. */
 export const SCHEMA_VERSION = MIGRATIONS.at(-1)?.version ?? 0
 
 /**
- * Applies what is missing. `now` in milliseconds is recorded beside each version.
- * @throws SchemaError when the database is newer than this program
+ * Applies the missing migrations. `now` in milliseconds is stored with each version.
+ * @throws SchemaError if the database is newer than this program
  */
 export function migrate(
   database: DatabaseSync,
@@ -71,7 +71,7 @@ export function migrate(
   for (const migration of migrations) {
     database.exec('begin immediate')
     try {
-      // read again under the write lock: another process may have started at the same moment
+      // Read the version again under the write lock: another process may have started at the same moment.
       if (recordedVersion(database) < migration.version) {
         database.exec(migration.sql)
         database

@@ -1,4 +1,4 @@
-/** Names of many objects in one query each: what an answer of the API shows of the objects that others refer to. */
+/** Names of several objects in one query each: the API shows them for objects that others refer to. */
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Id } from '../model/objects.ts'
 import type { StoreContext } from './migrations/schema.ts'
@@ -78,7 +78,7 @@ export function nameQueries({ db }: StoreContext): NameQueries {
   }
 }
 
-/** One parameter however many ids: one text to prepare. */
+/** Uses one parameter for any number of ids, so that there is one text to prepare. */
 function among(ids: Iterable<Id>, column = 'id'): RawBuilder<SqlBool> {
   return sql`${sql.ref(column)} in (select value from json_each(${JSON.stringify([...ids])}))`
 }

@@ -1,4 +1,4 @@
-/** Opens the embedded database and puts the repositories on it. */
+/** Opens the embedded database and creates the repositories on it. */
 import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { Kysely, sql } from 'kysely'
@@ -34,34 +34,34 @@ import { uploadRepository } from './uploads.ts'
 import { userGroupRepository } from './user-groups.ts'
 import { userRepository } from './users.ts'
 
-/** How long a statement waits for another process, for example a command line beside the running broker. */
+/** Time that a statement waits for another process, for example a command line beside the running broker. */
 const BUSY_TIMEOUT_MS = 5000
 
 export interface StoreOptions {
-  /** The database file; created with mode 0600 when it does not exist. */
+  /** The database file; created with mode 0600 if it does not exist. */
   path: string
-  /** Ids of new objects: ULIDs unless given. */
+  /** Makes ids of new objects. Absent for ULIDs. */
   newId?: () => string
-  /** Milliseconds since the epoch; only the time of a migration is taken from it. */
+  /** Milliseconds since the epoch; used only for the time of a migration. */
   now?: () => number
 }
 
 /**
  * Opens the store and brings its schema up to date.
- * @throws SchemaError when the database is newer than this program
+ * @throws SchemaError if the database is newer than this program
  */
 export async function openStore({ path, newId = newUlid, now = Date.now }: StoreOptions): Promise<Store> {
-  // SQLite would create it by the umask; its -wal and -shm files take the mode of the database
+  // SQLite would create it with the umask's mode; its -wal and -shm files get the mode of the database.
   closeSync(openSync(path, 'a', 0o600))
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: true })
   try {
-    // readers of other processes don't stop the broker's writes
+    // Readers of other processes do not block the broker's writes.
     database.exec('pragma journal_mode = wal')
-    // an event that was answered for stands on the disk even if the power fails (invariant 2): wal-sync.ts sees to it
+    // A reported event is on the disk even if the power fails (invariant 2): wal-sync.ts ensures it.
     database.exec('pragma synchronous = normal')
-    // a credential, a hash or a wrapped key that was replaced does not linger in free pages
+    // A replaced credential, hash or wrapped key does not linger in free pages.
     database.exec('pragma secure_delete = on')
-    // SQLite's own 2 MiB hold no index of a large estate; KiB, taken as they are needed
+    // SQLite's own 2 MiB cannot hold an index of a large estate. In KiB, allocated on demand.
     database.exec('pragma cache_size = -65536')
     migrate(database, now())
   } catch (error) {
@@ -75,7 +75,7 @@ export async function openStore({ path, newId = newUlid, now = Date.now }: Store
   return storeOn({ db: new Kysely<Schema>({ dialect }), newId })
 }
 
-/** The repositories on a database, or on one transaction of it. */
+/** Creates the repositories on a database, or on one transaction of it. */
 function storeOn(context: StoreContext): Store {
   const { db, newId } = context
   return {

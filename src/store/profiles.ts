@@ -79,7 +79,9 @@ export function profileRepository({ db, newId }: StoreContext): ProfileRepositor
   }
 }
 
-/** @throws MissingReferenceError when there is no profile spelled so: users and keys name theirs */
+/**
+ * @throws MissingReferenceError if there is no profile with exactly this name: users and keys store the name
+ */
 export async function requireProfile(tx: Tx, objectType: string, name: string): Promise<void> {
   const row = await tx.selectFrom('profiles').select('id').where('profile_name', '=', name).executeTakeFirst()
   if (!row) throw new MissingReferenceError(objectType, 'profile', name)

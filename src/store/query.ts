@@ -1,4 +1,6 @@
-/** What the repositories share: pages, lists in columns, references, and what a constraint's error means. */
+/**
+ * Helpers of the repositories: pages, lists in columns, references, and the meaning of a constraint's error.
+ */
 import { isDeepStrictEqual } from 'node:util'
 import { type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
 import { looksLikeId, nameKey } from '../model/names.ts'
@@ -22,12 +24,12 @@ export type { Tx }
 const ALL: Page = { limit: -1, offset: 0 }
 /** Objects of one piece. */
 const PIECE = 50
-/** Fewer matches than these are sorted, even when they are most of a collection. */
+/** Fewer matches than these are sorted, even if they are most of a collection. */
 const MANY = 1000
 
 /**
- * The objects of a page, each made of its row by `object`, and how many there are on all pages. Sorted by `standard`
- * when the page does not say, the id breaks ties, so that pages neither overlap nor leave gaps.
+ * Returns the objects of a page, each made from its row by `object`, and their number on all pages. Sorted by
+ * `standard` by default; the id breaks ties, so that pages neither overlap nor leave gaps.
  * @throws SortError, SearchError
  */
 export async function listed<DB, TB extends keyof DB, O, T>(
@@ -48,7 +50,7 @@ export async function listed<DB, TB extends keyof DB, O, T>(
   if (search) {
     const condition = bind(search, fields)
     const page = (most: boolean) => ordered(query.where(where(condition, fields, most)))
-    // an unknown sort key is an error also where nothing is found
+    // An unknown sort key is an error even if nothing is found.
     page(false)
     const total = await countOf(query.where(where(condition, fields, false)))
     if (total === 0) return { items: [], total }
@@ -58,7 +60,7 @@ export async function listed<DB, TB extends keyof DB, O, T>(
   }
   if (inPieces) return { items: [], total: await countOf(query), pieces: piecesOf(ordered(query), object) }
   const rows = await ordered(query).execute()
-  // a page that is not full is the last one, and tells how many there are
+  // A page that is not full is the last one, and determines the total.
   const isLast = (limit === -1 || rows.length < limit) && (rows.length > 0 || offset === 0)
   const total = isLast ? offset + rows.length : await countOf(query)
   return { items: rows.map(object), total }
@@ -90,14 +92,14 @@ function sortKey(name: string, fields: SqlFields) {
   throw new SortError(name, known)
 }
 
-/** Where a name or an id leads: names never look like ids (model/names.ts). */
+/** Returns the column for a name or an id: names never look like ids (model/names.ts). */
 export function byIdOrName(idOrName: string): { column: 'id' | 'name_key'; value: string } {
   return looksLikeId(idOrName)
     ? { column: 'id', value: idOrName.toUpperCase() }
     : { column: 'name_key', value: nameKey(idOrName) }
 }
 
-/** The row that an id or a name leads to. */
+/** Returns the row with this id or name. */
 export function rowOf<DB, TB extends keyof DB, O>(
   query: SelectQueryBuilder<DB, TB, O>,
   idOrName: string,
@@ -106,7 +108,7 @@ export function rowOf<DB, TB extends keyof DB, O>(
   return query.where(sql<SqlBool>`${sql.ref(column)} = ${value}`).executeTakeFirst()
 }
 
-/** One transaction; the violation of a unique key becomes `DuplicateError`. */
+/** Runs one transaction; the violation of a unique key becomes `DuplicateError`. */
 export async function write<T>(
   db: Db,
   object: { type: string; name: string },
@@ -137,7 +139,7 @@ type Referred =
   | 'checkouts'
   | 'sessions'
 
-/** @throws MissingReferenceError when one of the ids is not in the table */
+/** @throws MissingReferenceError if one of the ids is not in the table */
 export async function requireIds(
   tx: Tx,
   table: Referred,
@@ -152,8 +154,8 @@ export async function requireIds(
 }
 
 /**
- * The object as it stands, to be changed in this transaction.
- * @throws MissingReferenceError when it is gone, ChangedError when it is not as `expected` any more
+ * Returns the current object, to be changed in this transaction.
+ * @throws MissingReferenceError if it no longer exists, ChangedError if it differs from `expected`
  */
 export function unchanged<T extends object>(found: T | undefined, type: string, id: string, expected?: T): T {
   if (!found) throw new MissingReferenceError(type, 'id', id)
@@ -161,7 +163,7 @@ export function unchanged<T extends object>(found: T | undefined, type: string, 
   return found
 }
 
-/** @throws InUseError when `users`, a query for what refers to the object, finds something */
+/** @throws InUseError if `users`, a query for objects that refer to this one, finds any */
 export async function refuseInUse(
   objectType: string,
   objectName: string,
@@ -176,7 +178,7 @@ export async function refuseInUse(
   if (named.length > 0) throw new InUseError(objectType, objectName, named)
 }
 
-/** Writes the columns that a change names, those that are not undefined; none at all: the row is left alone. */
+/** Writes the columns of a change that are not undefined. Without any, leaves the row alone. */
 export async function setColumns<T extends Referred>(
   tx: Tx,
   table: T,
@@ -189,7 +191,10 @@ export async function setColumns<T extends Referred>(
   await tx.updateTable(rows).set(Object.fromEntries(set)).where('id', '=', id).execute()
 }
 
-/** The column of an optional field: untouched when the change does not name it, null when it clears it. */
+/**
+ * Returns the column of an optional field: undefined if the change does not name it, null if the change
+ * clears it.
+ */
 export function cleared<T extends object, K extends keyof T>(
   change: T,
   field: K,

@@ -1,6 +1,6 @@
 /**
- * How a collection's fields are spelled in SQL, and a condition on them as a WHERE clause. The SQL comes from the
- * tables of fields in the repositories, what people write goes in as bound parameters only.
+ * The SQL of a collection's fields, and conditions on them as a WHERE clause. The SQL comes from the
+ * repositories' tables of fields; users' input becomes bound parameters only.
  */
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Condition, Test } from '../search/bind.ts'
@@ -8,7 +8,7 @@ import type { Field, Kind } from '../search/fields.ts'
 
 type Sql = RawBuilder<unknown>
 
-/** One value for each row. */
+/** A column with one value for each row. */
 interface Column extends Field {
   value: Sql
 }
@@ -18,23 +18,23 @@ interface List extends Field {
   list: Sql
 }
 
-/** What other tables tell of a row. */
+/** Values of a row in other tables. */
 interface Relation extends Field {
   value: Sql
-  /** FROM clause of the other tables, */
+  /** FROM clause of the other tables. */
   from: Sql
-  /** of which this is compared with `value`, */
+  /** Column that is compared with `value`. */
   equals: Sql
-  /** and this is what is searched for. */
+  /** Column that is searched. */
   member: Sql
-  /** By what the collection is sorted, where a row has one such value. */
+  /** Sort order of the collection, if a row has one such value. */
   sort?: Sql
-  /** A quicker way to say that there is no member. */
+  /** A faster condition for the absence of members. */
   none?: RawBuilder<SqlBool>
 }
 
 export type SqlField = Column | List | Relation
-/** By the API's spelling; `id` is what breaks ties of the order. */
+/** By the API's spelling; `id` breaks ties of the order. */
 export type SqlFields = Readonly<Record<string, SqlField>> & { readonly id: Column }
 
 export function column(kind: Kind, name: string): Column {
@@ -50,17 +50,18 @@ export function related(kind: Kind, relation: Omit<Relation, 'kind'>): Relation 
   return { kind, ...relation }
 }
 
-/** What the collection is sorted by for a field's name; undefined: it has no order. */
+/** Returns the expression to sort the collection by this field, or undefined if it has no order. */
 export function sortOf(field: SqlField): Sql | undefined {
   if ('list' in field) return undefined
   return 'from' in field ? field.sort : field.value
 }
 
 /**
- * The condition as SQL. It was bound to the same fields.
+ * Returns the condition, which was bound to the same fields, as SQL.
  *
- * Relations are asked once for all rows (`value in (select …)`), whose index then finds the rows; or, when `most`
- * rows fit, for each row anew (`exists (select …)`): so the first of them in order are soon found, and none sorted.
+ * Relations are queried once for all rows (`value in (select …)`), whose index then finds the rows; or, if
+ * `most` rows match, for each row again (`exists (select …)`): so the first of them in order are found soon,
+ * without a sort.
  */
 export function where(condition: Condition, fields: SqlFields, most: boolean): RawBuilder<SqlBool> {
   if (condition.type !== 'test') {
@@ -101,19 +102,22 @@ function passes(value: Sql, kind: Kind, test: Exclude<Test, { type: 'empty' }>):
       if (test.parts.every((part) => part === '')) return sql`${value} <> ''`
       const [first = ''] = test.parts
       const like = sql<SqlBool>`is_like(${value}, ${JSON.stringify(test.parts)})`
-      // keys are folded, so that their index serves for a beginning
+      // Keys are folded, so that their index can find a beginning.
       const after = kind === 'name' ? successor(first) : undefined
       return after === undefined ? like : sql`(${value} >= ${first} and ${value} < ${after} and ${like})`
     }
   }
 }
 
-/** The least text after all that begin with `prefix`, in the order of their UTF-8 bytes; undefined: there is none. */
+/**
+ * Returns the least text after all that begin with `prefix`, in the order of their UTF-8 bytes, or undefined
+ * if there is none.
+ */
 export function successor(prefix: string): string | undefined {
   const points = [...prefix]
   for (let last = points.pop(); last !== undefined; last = points.pop()) {
     const next = last.codePointAt(0)! + 1
-    // surrogates are no characters of UTF-8
+    // Surrogates are no characters of UTF-8.
     if (next <= 0x10ffff) return points.join('') + String.fromCodePoint(next === 0xd800 ? 0xe000 : next)
   }
   return undefined

@@ -32,11 +32,11 @@ export const SESSION_FIELDS = {
   id: column('id', 'id'),
 } as const
 
-/** As in the index `sessions_deletable`, letter for letter: only then it is used. */
+/** The same as in the index `sessions_deletable`, letter for letter: otherwise SQLite does not use it. */
 const MAY_BE_DELETED = sql<boolean>`legal_hold is null and (recording ->> '$.state') in ('sealed', 'recovered', 'failed')`
 const IS_THERE = sql<boolean>`(recording ->> '$.state') not in ('deleted', 'missing')`
 
-/** The oldest that retention may delete. */
+/** Returns the oldest sessions whose recordings retention may delete. */
 export const deletableSessions = (db: StoreContext['db'], begunBefore: number, limit: number) =>
   db
     .selectFrom('sessions')
@@ -46,10 +46,13 @@ export const deletableSessions = (db: StoreContext['db'], begunBefore: number, l
     .orderBy('begin_time')
     .limit(limit)
 
-/** Sessions whose recordings are summed up at a time: with a million of them the whole sum takes a second or two. */
+/**
+ * Sessions whose recordings are summed up at a time: with a million of them the whole sum takes a second or
+ * two.
+ */
 const SUMMED_AT_ONCE = 2000
 
-/** `last`: the highest id among them; null: there are no more. */
+/** `last`: the highest id of the page. Null if there are no more. */
 const recordedPage = (db: StoreContext['db'], after: string) =>
   db
     .selectFrom((from) =>
@@ -64,7 +67,7 @@ const recordedPage = (db: StoreContext['db'], after: string) =>
     .select([sql<number>`coalesce(sum(size), 0)`.as('bytes'), sql<string | null>`max(id)`.as('last')])
     .executeTakeFirstOrThrow()
 
-/** Sessions hold names, not ids: they outlive what they tell of. The newest come first. */
+/** Sessions store names, not ids, since they outlive the objects. The newest come first. */
 export function sessionRepository({ db }: StoreContext): SessionRepository {
   return {
     async list({ status }, page) {

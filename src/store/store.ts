@@ -1,10 +1,10 @@
 /**
- * What the rest of the broker sees of the database: one repository per aggregate. Each method is one
- * transaction. `NewX` objects come without id; changes name only what changes (an optional field that is named
- * with the value undefined is cleared).
+ * The database's interface for the rest of the broker: one repository per aggregate. Each method is one
+ * transaction. `NewX` objects come without id; a change contains only the changed fields (an optional field
+ * that is present with the value undefined is cleared).
  *
- * Errors: `DuplicateError` (a unique name, or the second authorization of a pair), `InUseError` (still referred
- * to, names the users of it), `MissingReferenceError` (an id that does not exist).
+ * Errors: `DuplicateError` (a unique name, or the second authorization of a pair), `InUseError` (other
+ * objects still refer to it; names them), `MissingReferenceError` (an id that does not exist).
  */
 import type {
   Account,
@@ -32,25 +32,25 @@ import type { Profile } from '../model/profiles.ts'
 import type { Search } from '../search/bind.ts'
 
 export interface Page {
-  /** -1: all. */
+  /** -1 for all. */
   limit: number
   offset: number
-  /** Column in the API's spelling, `-` before it for descending; default: the name. */
+  /** Column in the API's spelling, with a leading `-` for descending. Absent for the name. */
   sort?: string[]
-  /** Only what meets it. */
+  /** Restricts the page to matching objects. */
   search?: Search
-  /** The objects are not read at once, but as `pieces`, as they are wanted. */
+  /** Set to read the objects on demand, as `pieces`. */
   inPieces?: boolean
 }
 
-/** What a page has. */
+/** The objects of a page. */
 export interface Listed<T> {
   items: T[]
-  /** How many there are on all pages. */
+  /** Number of objects on all pages. */
   total: number
   /**
-   * Of a page `inPieces`, whose `items` are empty. What they hold is of one moment after the first was asked for; they
-   * are to be read soon, or given up (`return`).
+   * Present for a page `inPieces`, whose `items` are empty. The content is as of one moment after the first
+   * request; the caller reads it soon, or cancels it (`return`).
    */
   pieces?: AsyncGenerator<T[]>
 }
@@ -58,34 +58,37 @@ export interface Listed<T> {
 export interface Repository<T extends { id: Id }> {
   /**
    * @throws StoreBusyError from the pieces
-   * @throws SortError when `sort` names a key that the collection is not sorted by
-   * @throws SearchError when `search` names a field that the collection has not, or a value that it cannot have
+   * @throws SortError if `sort` names a key that the collection is not sorted by
+   * @throws SearchError if `search` names an unknown field, or a value that the field cannot have
    */
   list(page?: Page): Promise<Listed<T>>
   /**
-   * By id, or by name without regard to case. Services, accounts, authorizations and host keys have no name of
-   * their own that is unique: by id only.
+   * Finds by id, or by name regardless of case. Services, accounts, authorizations and host keys have no
+   * unique name of their own: by id only.
    */
   find(idOrName: string): Promise<T | undefined>
   create(object: Omit<T, 'id'>): Promise<T>
   /**
    * `expected` is the object as the caller has read it, on which the change was decided.
-   * @throws ChangedError when it is no longer that; nothing was changed then
+   * @throws ChangedError if the object differs from `expected`; nothing was changed then
    */
   update(id: Id, change: Partial<Omit<T, 'id'>>, expected?: T): Promise<T>
   /** @throws ChangedError as `update` does */
   remove(id: Id, expected?: T): Promise<void>
 }
 
-/** Those from the factory are among them; a renamed one takes the users and keys that name it along. */
+/**
+ * Profiles, including those from the factory. Renaming one also renames it in the users and keys that name
+ * it.
+ */
 export interface ProfileRepository extends Repository<Profile> {
-  /** The rights of the profile of that name; undefined: there is none. */
+  /** Returns the rights of the profile of that name, or undefined if there is none. */
   rightsOf(name: string): Promise<ProfileRights | undefined>
 }
 
-/** The answer to a request that carried an Idempotency-Key. */
+/** The response to a request with an Idempotency-Key. */
 export interface KeptAnswer {
-  /** Digest of the request that it answered. */
+  /** Digest of the request. */
   request: Uint8Array
   time: number
   status: number
@@ -95,76 +98,79 @@ export interface KeptAnswer {
 
 export interface IdempotencyRepository {
   find(key: Uint8Array, since: number): Promise<KeptAnswer | undefined>
-  /** Forgets what is older than `since`, and the oldest beyond `limit`. */
+  /** Stores a response. Removes those older than `since`, and the oldest beyond `limit`. */
   keep(key: Uint8Array, answer: KeptAnswer, since: number, limit: number): Promise<void>
 }
 
-/** What authentication reads of a user; never leaves identity/. */
+/** Authentication data of a user; never leaves identity/. */
 export interface UserSecrets {
-  /** Sealed. */
+  /** Sealed hash. */
   passwordHash?: Uint8Array
 }
 
 export interface UserRepository extends Repository<User> {
-  /** Who has that name, or one that shows as it does (model/look-alikes.ts). */
+  /** Returns the user with that name, or with one that looks the same (model/look-alikes.ts). */
   lookingLike(name: string): Promise<User | undefined>
-  /** Notes how names show that an earlier version has left without; answers how many these were. */
+  /** Notes the visual form of names for users from an earlier version. Returns their number. */
   noteLooks(): Promise<number>
   secretsOf(id: Id): Promise<UserSecrets>
   setPasswordHash(id: Id, sealed: Uint8Array): Promise<void>
-  /** Another hash of the same password, if `before` is still the one that is kept. */
+  /** Stores another hash of the same password, if `before` is still the stored one. */
   renewPasswordHash(id: Id, before: Uint8Array, sealed: Uint8Array): Promise<void>
-  /** Those that an earlier version has left in clear text. */
+  /** Returns the hashes that an earlier version has left in clear text. */
   clearPasswordHashes(): Promise<{ id: Id; hash: string }[]>
-  /** The same one sealed, in place of `clear`, if that is still there. */
+  /** Stores the same hash sealed, in place of `clear`, if that is still stored. */
   sealPasswordHash(id: Id, clear: string, sealed: Uint8Array): Promise<void>
 }
 
 export interface ServiceRepository extends Repository<Service> {
-  /** Of one device, or of all. */
+  /** Lists the services of one device, or of all. */
   list(page?: Page, deviceId?: Id): Promise<Listed<Service>>
   ofDevice(deviceId: Id): Promise<Service[]>
 }
 
 export interface DomainRepository extends Repository<Domain> {
-  /** Local ones of a device, or the global ones. */
+  /**
+   * Lists the local domains of a device, or the global ones. `find` accepts ids of both kinds, and names of
+   * global ones only.
+   */
   list(page?: Page, deviceId?: Id): Promise<Listed<Domain>>
-  /** Global domains only, by name. `find` takes ids of both kinds and names of global ones. */
+  /** Returns a device's local domains, sorted by name. */
   ofDevice(deviceId: Id): Promise<Domain[]>
-  /** The sealed key of the domain's certificate authority. */
+  /** Returns the sealed key of the domain's certificate authority. */
   sealedAuthority(id: Id): Promise<Uint8Array | undefined>
-  /** undefined: the domain has none any more. */
+  /** Stores the authority, or removes it if undefined. */
   setSealedAuthority(id: Id, authority: { sealed: Uint8Array; publicKey: string } | undefined): Promise<void>
 }
 
-/** An account with where it lives. */
+/** An account with its domain and device. */
 export interface PlacedAccount {
   account: Account
   domain: Domain
-  /** The device whose local domain it is; undefined: a global one. */
+  /** The device whose local domain it is. Undefined for a global one. */
   device: Device | undefined
 }
 
-/** What is known of the account that is looked for; each of them narrows. */
+/** Criteria of a searched account; each of them narrows the result. */
 export interface WantedAccount {
   /** Id or name. */
   account: string
   domainName?: string
-  /** Id or name; undefined: global domains too. */
+  /** Id or name. Undefined to include global domains. */
   device?: string
   id?: Id
-  /** By this user's authorizations. */
+  /** Restricts to this user's authorizations. */
   retrievableBy?: Id
 }
 
 export interface AccountRepository extends Repository<Account> {
-  /** Of one domain, of the domains of one device, or all. */
+  /** Lists the accounts of one domain, of the domains of one device, or all. */
   list(page?: Page, place?: { domainId: Id } | { deviceId: Id }): Promise<Listed<Account>>
-  /** The domain's account of that id or name. */
+  /** Returns the domain's account of that id or name. */
   inDomain(domainId: Id, idOrName: string): Promise<Account | undefined>
-  /** Those that are meant, `limit` at most: thousands of devices may have an account of one name. */
+  /** Returns the matching accounts, at most `limit`: thousands of devices may have an account of one name. */
   meant(wanted: WantedAccount, limit: number): Promise<PlacedAccount[]>
-  /** Sealed credentials, as the vault stores them: JSON per type. */
+  /** Returns sealed credentials, as the vault stores them: JSON per type. */
   sealedCredentials(id: Id): Promise<{ type: string; sealed: Uint8Array }[]>
   setSealedCredentials(id: Id, credentials: { type: string; sealed: Uint8Array }[]): Promise<void>
 }
@@ -184,63 +190,66 @@ export interface HostKeyRepository extends Repository<HostKey> {
 
 export interface CheckoutRepository {
   find(id: Id): Promise<Checkout | undefined>
-  /** Checkouts of the account that are still out at `now`. */
+  /** Returns checkouts of the account that are open at `now`. */
   active(accountId: Id, now: number): Promise<Checkout[]>
-  /** Checkouts by the user that are still out at `now`. */
+  /** Returns checkouts by the user that are open at `now`. */
   ofUser(userId: Id, now: number): Promise<Checkout[]>
-  /** The oldest that nobody returned before their time was over. */
+  /** Returns the oldest checkouts that expired without a return. */
   expired(now: number, limit: number): Promise<Checkout[]>
-  /** In one transaction: fails with DuplicateError when `exclusive` and one is already out. */
+  /** Creates a checkout in one transaction. Fails with DuplicateError if `exclusive` and another is open. */
   create(checkout: Omit<Checkout, 'id'>, exclusive: boolean): Promise<Checkout>
-  /** @throws MissingReferenceError when there is none of that id, or it has ended already */
+  /** @throws MissingReferenceError if there is none of that id, or it has ended already */
   end(id: Id, time: number): Promise<void>
 }
 
 export interface SessionRepository {
   list(filter: { status?: 'current' | 'closed' }, page?: Page): Promise<Listed<SessionRecord>>
   find(id: Id): Promise<SessionRecord | undefined>
-  /** The oldest that began before, whose recordings are closed, not deleted and not on legal hold. */
+  /**
+   * Returns the oldest sessions that began before, whose recordings are closed, not deleted and not on legal
+   * hold.
+   */
   deletable(begunBefore: number, limit: number): Promise<SessionRecord[]>
-  /** Those that ended in order while their recordings could not be closed. */
+  /** Returns sessions that ended in order while their recordings could not be closed. */
   unsealed(): Promise<SessionRecord[]>
-  /** Bytes of all recordings that were not deleted. */
+  /** Returns the bytes of all recordings that were not deleted. */
   recordedBytes(): Promise<number>
   create(session: SessionRecord): Promise<void>
   update(id: Id, change: Partial<Omit<SessionRecord, 'id'>>): Promise<void>
 }
 
-/** What is due with the copies of recordings in the object store. */
+/** Pending work on the copies of recordings in the object store. */
 export interface UploadRepository {
   find(session: Id): Promise<Upload | undefined>
-  /** The longest due of those that are due at `now`, but `without` these. */
+  /** Returns the longest due of those that are due at `now`, except `without`. */
   due(now: number, limit: number, without: readonly Id[]): Promise<Upload[]>
-  /** Unless there is one of the session. */
+  /** Adds an upload unless the session has one. */
   add(session: Id, begin: number, due: number): Promise<void>
-  /** Adds all sessions that ended with a recording and have none; answers how many these were. */
+  /** Adds all sessions that ended with a recording and have no upload. Returns their number. */
   adopt(due: number): Promise<number>
-  /** Changes it when it is still in this state. */
+  /** Changes the upload if it is still in this state. */
   update(session: Id, state: UploadState, change: Partial<Omit<Upload, 'session' | 'begin'>>): Promise<void>
-  /** The copy, if there may be one, is to be deleted, whatever the state. */
+  /** Marks the copy, if there may be one, for deletion, in any state. */
   forget(session: Id, begin: number, due: number): Promise<void>
   remove(session: Id): Promise<void>
-  /** Local copies of what is stored are due `keep` milliseconds after they were stored; undefined: never. */
+  /** Schedules the removal of local copies `keep` milliseconds after their upload. Undefined to keep them. */
   keepLocal(keep: number | undefined): Promise<void>
-  /** How many are not in the bucket yet. */
+  /** Returns the number of recordings that are not in the bucket yet. */
   waiting(): Promise<number>
 }
 
 /** A target that a user may open: one row of the join over groups and authorizations. */
 export interface TargetRow {
   kind: TargetKind
-  /** undefined: not a stored account. */
+  /** Undefined if there is no stored account. */
   accountId: Id | undefined
-  /** Of a mapping the login that the user is mapped to; of an interactive login empty. */
+  /** The user's login for a mapping. Empty for an interactive login. */
   accountName: string
   accountLogin: string
   domainId: Id | undefined
-  /** Empty where there is no stored account. */
+  /** Empty if there is no stored account. */
   domainName: string
-  /** True when the domain is the device's own. */
+  /** True if the domain is the device's own. */
   isLocal: boolean
   deviceId: Id
   deviceName: string
@@ -251,7 +260,7 @@ export interface TargetRow {
   protocol: Service['protocol']
   port: number
   serviceSubprotocols: Service['subprotocols']
-  /** undefined: the one from the factory. */
+  /** Undefined for the factory's policy. */
   connectionPolicyId: Id | undefined
   hostKeyPolicy: HostKeyPolicy
   authorizationId: Id
@@ -265,15 +274,18 @@ export interface TargetRow {
 export type TargetFilter = { device?: string } | { accountId: Id | undefined; serviceId: Id }
 
 export interface AccessQueries {
-  /** Every (target, authorization) pair that lets the user open sessions; one target may have several rows. */
+  /**
+   * Returns every (target, authorization) pair that lets the user open sessions; one target may have several
+   * rows.
+   */
   sessionTargets(userId: Id, filter?: TargetFilter): Promise<TargetRow[]>
-  /** Whether there is a target among them that the user is mapped to. */
+  /** Returns whether the user is mapped to one of the targets. */
   hasMapping(userId: Id): Promise<boolean>
-  /** Ids of authorizations by which the user may check the account's secret out. */
+  /** Returns the authorizations with which the user may check out the account's secret. */
   retrievalAuthorizations(userId: Id, accountId: Id): Promise<Id[]>
 }
 
-/** By id; an id that does not exist is left out. */
+/** Names by id; an id that does not exist is left out. */
 export interface NameQueries {
   users(ids: Iterable<Id>): Promise<Map<Id, string>>
   userGroups(ids: Iterable<Id>): Promise<Map<Id, string>>
@@ -289,15 +301,18 @@ export interface NameQueries {
   ): Promise<Map<Id, { accountName: string; domainName: string; deviceName: string | null }>>
 }
 
-/** One row of the audit log: see src/audit/chain.ts for what the hashes cover. */
+/** A row of the audit log: see src/audit/chain.ts for the hashes. */
 export interface AuditRow {
   sequence: number
   time: number
   code: string
-  /** The event's canonical JSON, exactly the bytes that were hashed. */
+  /** The event's canonical JSON, exactly the hashed bytes. */
   json: string
   hash: Uint8Array
-  /** Of a row that was read: the column that `ofSession` looks in; null: the event is of no session. */
+  /**
+   * Only in rows that were read: the column that `ofSession` searches. Null if the event belongs to no
+   * session.
+   */
   session?: string | null
 }
 
@@ -306,25 +321,28 @@ export interface AuditRepository {
   append(rows: AuditRow[]): Promise<void>
   range(fromSequence: number, limit: number): Promise<AuditRow[]>
   ofSession(session: Id, limit: number): Promise<AuditRow[]>
-  /** The rows of `audit.handover`, the newest thousand of them, newest first. */
+  /** Returns the newest thousand rows of `audit.handover`, newest first. */
   handovers(): Promise<AuditRow[]>
-  /** Removes the oldest rows up to `sequence`, at most `limit` of them; answers with how many it has removed. */
+  /** Removes the oldest rows up to `sequence`, at most `limit` of them. Returns their number. */
   removeUpTo(sequence: number, limit: number): Promise<number>
-  /** Rows `recording.progress` from this moment (milliseconds since the epoch) and row on, in their order. */
+  /**
+   * Returns rows `recording.progress` from this moment (milliseconds since the epoch) and row on, in their
+   * order.
+   */
   progress(since: number, fromSequence: number, limit: number): Promise<AuditRow[]>
 }
 
-/** A value as vault/seal.ts made it, and the place that it is bound to. */
+/** A value sealed by vault/seal.ts, and the place that it is bound to. */
 export interface SealedValue {
   place: { table: string; id: string; field: string }
   sealed: Uint8Array
 }
 
-/** Everything that the vault has sealed, wherever it stands: what a new data key has to be put to. */
+/** All values that the vault has sealed, to be sealed again under a new data key. */
 export interface SealedRepository {
-  /** All settings are among them, sealed or not. */
+  /** Returns all sealed values, and all settings, sealed or not. */
   all(): Promise<SealedValue[]>
-  /** Puts it in the place of the one that is there. */
+  /** Replaces the stored value. */
   replace(value: SealedValue): Promise<void>
 }
 
@@ -332,11 +350,14 @@ export interface SealedRepository {
 export interface SettingRepository {
   get(name: string): Promise<Uint8Array | undefined>
   set(name: string, value: Uint8Array): Promise<void>
-  /** Sets what is not set yet, in one step; answers with the value that stands afterwards. */
+  /** Sets a value that is not set yet, in one step. Returns the value that is stored afterwards. */
   setOnce(name: string, value: Uint8Array): Promise<Uint8Array>
-  /** Sets it in one step when it is still `before` (undefined: not set); false: somebody else was faster. */
+  /**
+   * Replaces a value in one step if it is still `before` (undefined if not set). Returns false if it has
+   * changed.
+   */
   replace(name: string, before: Uint8Array | undefined, value: Uint8Array): Promise<boolean>
-  /** One that is not set may be removed, too. */
+  /** Removes a value; succeeds if it is not set. */
   remove(name: string): Promise<void>
 }
 
@@ -364,12 +385,12 @@ export interface Store {
   settings: SettingRepository
   sealed: SealedRepository
   /**
-   * One transaction for all that `work` does through the store that it is given: all of it stands afterwards, or,
-   * when `work` throws, nothing. Everybody else waits for the database meanwhile, `work` too if it uses another
-   * store; an error of that store must not be caught and forgotten, since half of an operation may be done.
+   * Runs `work` in one transaction of the store that it receives: all of it is stored, or, if `work` throws,
+   * nothing. All other callers wait for the database meanwhile, and so does `work` if it uses another store.
+   * An error of the received store must be rethrown, since half of an operation may be done.
    */
   transaction<T>(work: (store: Store) => Promise<T>): Promise<T>
-  /** Another number than before when another process has written since. Cheap. */
+  /** Returns a number that differs if another process has written since. Cheap. */
   dataVersion(): Promise<number>
   close(): Promise<void>
 }

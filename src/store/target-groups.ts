@@ -42,7 +42,7 @@ export const TARGET_GROUP_FIELDS = {
   id: column('id', 'target_groups.id'),
 }
 
-/** The services of that kind, as `DEVICE:SERVICE`. */
+/** Returns the services of that kind, as `DEVICE:SERVICE`. */
 function serviceOf(kind: Exclude<TargetKind, 'account'>) {
   return related('name', {
     value: sql.ref('target_groups.id'),

@@ -5,7 +5,7 @@ import type { StoreContext, UploadRow } from './migrations/schema.ts'
 import { cleared } from './query.ts'
 import type { UploadRepository } from './store.ts'
 
-/** The end of time as far as JavaScript has one. */
+/** The latest time that JavaScript can represent. */
 export const NEVER = 8_640_000_000_000_000
 
 export function uploadRepository({ db }: StoreContext): UploadRepository {

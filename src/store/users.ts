@@ -57,7 +57,7 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
     },
 
     async noteLooks() {
-      // a name in ASCII shows as itself
+      // A name in ASCII looks like itself.
       const rows = await db
         .selectFrom('users')
         .select(['id', 'user_name'])
@@ -128,7 +128,7 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
         return (await find(tx, id))!
       }),
 
-    // memberships belong to the user and go with it
+    // Memberships belong to the user and are removed with it.
     remove: (id, expected) =>
       write(db, { type: TYPE, name: id }, async (tx) => {
         unchanged(await find(tx, id), TYPE, id, expected)
@@ -187,13 +187,13 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
   }
 }
 
-/** What a name looks like; null: its key. */
+/** Returns the visual form of a name, or null if it is the key. */
 function lookOf(name: string): string | null {
   const look = lookKey(name)
   return look === nameKey(name) ? null : look
 }
 
-/** Somebody whose name shows as this one does, or is it. */
+/** Returns a user whose name looks like this one, or is the same. */
 function likeRow(db: Db, name: string, exceptId = ''): Promise<{ id: string } | undefined> {
   const look = lookKey(name)
   return db
@@ -204,19 +204,19 @@ function likeRow(db: Db, name: string, exceptId = ''): Promise<{ id: string } | 
     .executeTakeFirst()
 }
 
-/** @throws DuplicateError when another user's name shows as this one does */
+/** @throws DuplicateError if another user's name looks like this one */
 async function requireOwnLook(tx: Tx, name: string, own?: Id): Promise<void> {
   if (await likeRow(tx, name, own)) throw new DuplicateError(TYPE, name)
 }
 
-/** @throws LastAdministratorError when there was somebody who may do everything, and then is nobody */
+/** @throws LastAdministratorError if the change would remove the last user with all rights */
 async function keepingAnAdministrator(tx: Tx, change: () => Promise<unknown>): Promise<void> {
   const before = await hasAdministrator(tx)
   await change()
   if (before && !(await hasAdministrator(tx))) throw new LastAdministratorError()
 }
 
-/** One who can sign in to the API, today and later: by password. */
+/** Returns whether a user with all rights can sign in to the API by password, today and later. */
 async function hasAdministrator(tx: Tx): Promise<boolean> {
   const row = await tx
     .selectFrom('users')

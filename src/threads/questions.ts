@@ -1,4 +1,4 @@
-/** Questions to a thread that are not answered yet, each by its number. */
+/** Open questions to a thread, each with its number. */
 
 interface Open<Value> {
   resolve: (value: Value) => void
@@ -13,7 +13,7 @@ export class Questions<Value> {
     return this.#open.size
   }
 
-  /** Sends a question with a number of its own; the promise settles by `answer`, `fail` or `failAll`. */
+  /** Sends a question with its own number; the promise settles by `answer`, `fail` or `failAll`. */
   ask(send: (id: number) => void): Promise<Value> {
     const id = this.#next++
     return new Promise((resolve, reject) => {
@@ -22,7 +22,7 @@ export class Questions<Value> {
     })
   }
 
-  /** Answers a question; one that is not open is left alone. */
+  /** Resolves a question; ignores one that is not open. */
   answer(id: number, value: Value): void {
     this.#take(id)?.resolve(value)
   }

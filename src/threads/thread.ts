@@ -1,22 +1,25 @@
 /**
- * A thread for work that the event loop must not wait for: started with the first message, and anew after it has died.
- * It keeps the process alive only while `ref` holds it.
+ * A thread for work that the event loop must not wait for: started with the first message, and again after it
+ * died. It keeps the process alive only between `ref` and `unref`.
  */
 import { extname } from 'node:path'
 import { type Transferable, Worker } from 'node:worker_threads'
 
 export interface ThreadOptions<Answer> {
   program: URL
-  /** Plain data that the program finds as its `workerData`. Read at each start. */
+  /** Plain data that the program reads as its `workerData`. Called at each start. */
   workerData?: () => unknown
-  /** Size of its heap at most; Node's own limit if absent. */
+  /** Largest size of its heap; Node's own limit if absent. */
   maxHeapMib?: number
   onAnswer: (answer: Answer) => void
   /** Called once for each thread that has ended, whether it died or was destroyed. */
   onLost?: (error: Error) => void
 }
 
-/** Returns the program of a thread: the file `NAME.ts` beside the caller's, or `NAME.js` in a package that was built. */
+/**
+ * Returns the URL of a thread's program: the file `NAME.ts` beside the caller's, or `NAME.js` in a built
+ * package.
+ */
 export function programBeside(caller: string, name: string): URL {
   return new URL(`./${name}${extname(caller)}`, caller)
 }
@@ -27,13 +30,13 @@ export class Thread<Ask, Answer> {
   #worker: Worker | undefined
   #runs = 0
 
-  /** `name` stands in the errors of a thread that has died: `the NAME thread has ended`. */
+  /** `name` is part of the error after a thread's death: `the NAME thread has ended`. */
   constructor(name: string, options: ThreadOptions<Answer>) {
     this.#name = name
     this.#options = options
   }
 
-  /** The number of the present run, or undefined if no thread runs. A thread that is started anew has another one. */
+  /** The number of the present run, or undefined if no thread runs. A restarted thread has a new one. */
   get run(): number | undefined {
     return this.#worker && this.#runs
   }
@@ -54,18 +57,18 @@ export class Thread<Ask, Answer> {
     return ++this.#runs
   }
 
-  /** Sends a message, and starts the thread for it. */
+  /** Sends a message, and starts the thread if none runs. */
   post(ask: Ask, transfer: Transferable[] = []): void {
     this.start()
     this.#worker?.postMessage(ask, transfer)
   }
 
-  /** Sends a message to the present thread; without one nothing happens. */
+  /** Sends a message to the present thread; does nothing without one. */
   send(ask: Ask, transfer: Transferable[] = []): void {
     this.#worker?.postMessage(ask, transfer)
   }
 
-  /** Keeps the process alive as long as the present thread runs, until `unref`. */
+  /** Keeps the process alive while the present thread runs, until `unref`. */
   ref(): void {
     this.#worker?.ref()
   }
@@ -74,7 +77,7 @@ export class Thread<Ask, Answer> {
     this.#worker?.unref()
   }
 
-  /** Sends a last message, on which the thread ends by itself, and waits until it has. */
+  /** Sends a last message, after which the thread ends by itself, and waits for that. */
   async close(last: Ask): Promise<void> {
     const worker = this.#worker
     if (!worker) return
@@ -84,7 +87,7 @@ export class Thread<Ask, Answer> {
     await exited
   }
 
-  /** Ends the thread in the middle of its work. The next message starts another. */
+  /** Ends the thread at once. The next message starts another. */
   async destroy(): Promise<void> {
     const worker = this.#worker
     if (!worker) return

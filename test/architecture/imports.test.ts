@@ -7,17 +7,17 @@ import { type Room, TIERS } from './rules.ts'
 const PAGE = join(ROOT, 'docs/architecture.md')
 const BEGIN = '<!-- imports:begin -->'
 const END = '<!-- imports:end -->'
-/** Modules that a pure room may not import. `node:net` is judged by the imported names. */
+/** Modules that a pure room may not import. `node:net` depends on the imported names. */
 const OF_IO =
   /^node:(fs|fs\/promises|tls|dgram|dns|dns\/promises|http|http2|https|child_process|worker_threads|cluster|sqlite|timers|timers\/promises|readline|process)$/
-/** Values that differ from run to run. Keys and nonces are made by `node:crypto`, which is no matter of rules. */
+/** Values that differ from run to run. Keys and nonces come from `node:crypto`, which is allowed. */
 const OF_CHANCE = /\bDate\.now\(|new Date\(\)|performance\.now\(|process\.hrtime|Math\.random\(/g
 const NET_WITHOUT_IO = /^import \{ (?:(?:BlockList|isIP|isIPv4|isIPv6|SocketAddress),? ?)+\} from 'node:net'$/
 
 const ROOMS: ReadonlyMap<string, Room> = new Map(TIERS.flatMap(({ rooms }) => Object.entries(rooms)))
 const FILES = sourceFiles()
 
-/** Returns the room of a file: the longest folder above it that has a row. */
+/** Returns the room of a file: the longest folder above it with a row. */
 function roomOf(path: string): string | undefined {
   for (let folder = dirname(path); folder !== '.'; folder = dirname(folder)) {
     if (ROOMS.has(folder)) return folder

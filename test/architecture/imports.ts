@@ -1,4 +1,4 @@
-/** The imports of the product's files, types included, as they stand in the text. */
+/** The imports of the product's files, types included, as in their text. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'

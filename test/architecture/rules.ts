@@ -1,7 +1,7 @@
 /**
- * The rooms of the product and what each may import. A room is a folder with the folders below it that have no row of
- * their own. A row names rooms that stand above it only, so nothing here can be a circle. imports.test.ts holds every
- * import to it, types included, and writes the table of docs/architecture.md.
+ * The rooms of the product and the imports of each. A room is a folder with the folders below it that have no
+ * row of their own. A row names rooms above it only, so there can be no circle. imports.test.ts checks every
+ * import, types included, and writes the table of docs/architecture.md.
  */
 
 export interface Room {

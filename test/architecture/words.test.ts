@@ -5,7 +5,7 @@ import { ROOT } from './imports.ts'
 
 const TREES = ['src', 'proxies', 'recordings', 'test', 'bin']
 const OWN = 'test/architecture/words.test.ts'
-/** What a comment does not say, each with what it says instead (CONTRIBUTING.md, Words). */
+/** The words that a comment must not use, each with its replacement (CONTRIBUTING.md, Words). */
 const RULES: readonly { pattern: RegExp; instead: string }[] = [
   {
     pattern: /(^|[.;:] )(who|whoever|whom|whose|what|whatever|somebody|nobody|anybody|everybody)\b/i,

@@ -1,4 +1,4 @@
-/** A client whose agent says what no agent says, while the bastion signs in with it. */
+/** A client whose agent sends malformed or false messages, while the bastion signs in with it. */
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { AGENT, MAX_AGENT_MESSAGE } from '../../proxies/ssh/codec/agent.ts'
@@ -18,11 +18,11 @@ import { describeAttacks, forward, OWN, openSession, settle } from './setting.ts
 
 const AGENT_CHANNEL = 30
 
-/** A message of an agent, with its length before it. */
+/** Makes an agent's message, with its length before it. */
 const said = (type: number, body: Uint8Array = Buffer.alloc(0)) =>
   new Writer().string(new Writer().byte(type).raw(body).finish()).finish()
 
-/** A list of keys of Ed25519 that nobody has. */
+/** Makes a list of random Ed25519 public keys. */
 function listOf(count: number): Buffer {
   const list = new Writer().uint32(count)
   for (let index = 0; index < count; index++) {
@@ -44,7 +44,7 @@ describeAttacks('an agent', (setting) => {
   })
   afterAll(() => bastion.broker.must('PUT', '/devices/srv1/services/ssh', { connection_policy: 'SSH' }))
 
-  /** A client that forwards its agent and has been asked to open a channel to it. */
+  /** Connects a client that forwards its agent and has been requested to open a channel to it. */
   async function asked(): Promise<{ client: RawClient; held: number; agent: number }> {
     const client = await setting.arrive()
     const held = await openSession(client)
@@ -54,7 +54,7 @@ describeAttacks('an agent', (setting) => {
     return { client, held, agent: open.sender }
   }
 
-  /** The same, confirmed and asked for its keys. */
+  /** Connects the same, with the channel confirmed and the keys requested. */
   async function answering(): Promise<{ client: RawClient; held: number; agent: number }> {
     const all = await asked()
     all.client.send(
@@ -69,7 +69,7 @@ describeAttacks('an agent', (setting) => {
     return all
   }
 
-  /** What the user reads whose command could not be run. */
+  /** Returns the error that the user reads if the command could not be run. */
   async function told(client: RawClient, held: number): Promise<string> {
     client.send(buildExec(held, true, 'true'))
     for (;;) {

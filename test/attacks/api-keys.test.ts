@@ -1,4 +1,4 @@
-/** Somebody who has an API key, or makes one, and wants more than it was given for. */
+/** A user who has or makes an API key and tries to exceed its purpose. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -77,7 +77,7 @@ describe('an API key', () => {
       })
     expect(errorOf(await made({}))).toEqual([403, 'key_exceeds_own'])
     expect(errorOf(await made({ users: ['boss'] }))).toEqual([403, 'key_exceeds_own'])
-    // who is in a group counts, and so does who comes to be in it
+    // a group counts with its members, also with later ones
     await broker.must('PUT', '/usergroups/mates', { users: ['ops2', 'boss'] })
     expect(errorOf(await made({ user_groups: ['mates'] }))).toEqual([403, 'key_exceeds_own'])
     await broker.must('PUT', '/usergroups/mates', { users: [] })
@@ -136,7 +136,7 @@ describe('an API key', () => {
       }
       expect((await by(key, 'POST', '/users', { body: within })).status).toBe(201)
       expect((await by(key, 'POST', '/users', { body: { user_name: 'local2' } })).status).toBe(201)
-      // and lets neither out
+      // and neither user may leave these bounds
       for (const [name, body] of [
         ['local1', { ip_source: [] }],
         ['local1', { ip_source: ['127.0.0.0/16', '192.0.2.1'] }],

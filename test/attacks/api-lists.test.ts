@@ -1,4 +1,4 @@
-/** Lists that are long, and asked for by somebody who does not read them. */
+/** Long lists, requested by clients that do not read them. */
 import { readdirSync, readlinkSync, statSync, truncateSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -9,7 +9,7 @@ import { until } from '../until.ts'
 
 const SESSIONS = 20_000
 const MIB = 1024 * 1024
-/** How a whole answer in chunks ends. */
+/** The end of a complete response in chunks. */
 const END = '\r\n0\r\n\r\n'
 
 let h: Harness
@@ -32,7 +32,7 @@ afterAll(async () => {
 
 const idOf = (n: number) => `01K9T5RZ8Q4W6X2C3V${String(n).padStart(8, '0')}`
 
-/** Beside the broker, as nobody can over the API: it would take its time. */
+/** Writes beside the broker: over the API it would be slow. */
 function fill(): void {
   const database = new DatabaseSync(h.database, { timeout: 10_000 })
   const insert = database.prepare(
@@ -48,7 +48,7 @@ function fill(): void {
   database.close()
 }
 
-/** All that comes until the answer or the connection ends. */
+/** Returns all received data until the response or the connection ends. */
 function rest(socket: TLSSocket): Promise<string> {
   return new Promise((resolve) => {
     let all = ''
@@ -61,7 +61,7 @@ function rest(socket: TLSSocket): Promise<string> {
   })
 }
 
-/** Files of lists that this process has open, by the names that they have there. */
+/** Returns the open files of lists of this process, by their link names. */
 const spools = () =>
   readdirSync('/proc/self/fd').flatMap((fd) => {
     try {
@@ -72,7 +72,7 @@ const spools = () =>
     }
   })
 
-/** Asks, and reads nothing of the answer. */
+/** Sends a request, and reads nothing of the response. */
 async function unread(path: string): Promise<TLSSocket> {
   const socket = connect({ host: '127.0.0.1', port, ca: h.cert })
   sockets.push(socket)
@@ -137,7 +137,7 @@ describe('a list of all', () => {
     try {
       for (let round = 0; round < 2; round++) {
         await h.store.sessions.update(idOf(round), { bytesIn: 100 + round })
-        // one that begins before the other ends, as he would go on
+        // one that begins before the other ends, as an attacker would continue
         const next = await unread('/sessions?limit=-1')
         await until('its beginning', () => next.readableLength > 0 || undefined)
         slow.shift()!.destroy()
@@ -150,7 +150,7 @@ describe('a list of all', () => {
     } finally {
       beside.close()
     }
-    // whoever lists the folder sees nothing of it
+    // a listing of the folder does not show it
     expect(spools().length).toBeGreaterThan(0)
     expect(readdirSync(dirname(h.database)).filter((name) => name.includes('-list-'))).toEqual([])
     const whole = await rest(slow[0]!)

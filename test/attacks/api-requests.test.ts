@@ -1,4 +1,4 @@
-/** What may be done with one connection to the API, and with many: pipelining, ambiguous requests, connections hoarded. */
+/** Attacks by one connection to the API, and by many: pipelining, ambiguous requests, hoarded connections. */
 import { connect as connectTcp } from 'node:net'
 import { Readable } from 'node:stream'
 import { connect, type TLSSocket } from 'node:tls'
@@ -10,9 +10,9 @@ const SESSION = '01K9T5RZ8Q4W6X2C3V1B0N7M50'
 let h: Harness
 let port: number
 let cookie: string
-/** Recordings that are being opened at this moment, and the most that were. */
-/** Whether recordings that are read from now on have no end. */
+/** Whether recordings that are opened from now on have no end. */
 let isEndless = false
+/** Recordings that are being opened, the most at a time, and the total. */
 let [opening, mostOpening, opened] = [0, 0, 0]
 beforeAll(async () => {
   h = await startHarness({
@@ -66,14 +66,14 @@ async function secured(localAddress = '127.0.0.1'): Promise<TLSSocket> {
   return socket
 }
 
-/** Begins, and has no end. */
+/** A stream that begins and never ends. */
 function endless(): Readable {
   const stream = new Readable({ read: () => undefined })
   stream.push('x')
   return stream
 }
 
-/** All that is answered to these bytes until the server closes, or `enough` answers have come. */
+/** Returns all responses to these bytes until the server closes, or `enough` responses have come. */
 async function answers(bytes: string, enough = Number.POSITIVE_INFINITY, on?: TLSSocket) {
   const socket = on ?? (await secured())
   return await new Promise<{ statuses: number[]; text: string; isClosed: boolean }>((resolve) => {
@@ -192,7 +192,7 @@ describe('a request that two readers could take for different ones', () => {
 
 describe('connections', () => {
   const users = get('/users', '')
-  /** One that a user holds, or that was refused. */
+  /** Opens a connection that the user keeps, or that is refused. */
   const hold = async (as: string): Promise<{ socket: TLSSocket; status: number | undefined }> => {
     const socket = await secured(`127.0.0.${10 + (sockets.length % 200)}`)
     const { statuses } = await answers(users.replace('Host: x\r\n', `Host: x\r\n${as}`), 1, socket)

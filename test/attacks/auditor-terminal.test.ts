@@ -1,6 +1,6 @@
 /**
- * What a target and its user can do to the terminal of whoever looks into the audit afterwards. The client runs two
- * commands over one connection; each says everything that drives a terminal, in its output and on its command line.
+ * The effects of a target and its user on an auditor's terminal. The client runs two commands over one
+ * connection; each sends every sequence that controls a terminal, in its output and on its command line.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,7 +23,10 @@ const HOSTILE = [
   '\x05\x1bZ\x1b[5i\x1b[?1000h\x1b[>1u\x1b[?2004h',
   '\u009b6n\u009d52;c;cm0=\u009c\u0090$qm\u009c',
 ].join('')
-/** What a terminal is asked, told to keep, or has to answer. `\x1b[` and its like that only draw are no part of it. */
+/**
+ * Sequences that query or configure a terminal, or that it answers. `\x1b[` and others that only draw are not
+ * included.
+ */
 const DRIVES =
   /\x1b[\]P_^XZ]|\x05|[\u0080-\u009f]|\x1b\[[0-9;?>=]*[cnitxu]|\x1b\[[?>][0-9;]*[hl](?<!\x1b\[\?(?:7|25|47|104[789])[hl])/
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
@@ -50,7 +53,7 @@ describeAttacks("an auditor's terminal", (setting) => {
 
   const exported = (...args: string[]) =>
     sallyport(setting.bastion.broker, ['recordings', 'export', session, ...args])
-  /** What somebody sees who runs it in a terminal. */
+  /** Returns the output of a command in a terminal. */
   async function onTerminal(args: string[]): Promise<string> {
     const [command, words] = sallyportCommand([...args, '--config', setting.bastion.broker.configFile])
     const line = [command, ...words].map(quoted).join(' ')
@@ -77,7 +80,7 @@ describeAttacks("an auditor's terminal", (setting) => {
       for (const chosen of [[], ['--channel', 'all']]) {
         const { stdout, code } = await exported('--format', format, ...chosen)
         expect(code).toBe(0)
-        // ttyrec has numbers in bytes before each piece.
+        // ttyrec has binary numbers before each piece.
         const isNoText = format === 'ttyrec'
         if (!isNoText) expect(stdout).not.toMatch(DRIVES)
         if (isNoText) expect(stdout.replace(/\x05/g, '')).not.toMatch(/\x1b[\]P_^XZ]|\x1b\[[0-9;?>=]*[cn]/)

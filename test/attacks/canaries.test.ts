@@ -1,6 +1,6 @@
 /**
- * Attack case 52: secrets are planted wherever one may come in, in the right places and in wrong ones; afterwards none
- * of them is anywhere but sealed.
+ * Attack case 52: secrets are planted in every input, in correct and in wrong places; afterwards none of them
+ * exists anywhere unsealed.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
@@ -16,7 +16,7 @@ import { type Planted, startPlanted } from './planting.ts'
 
 const PEERS = ['sshd', 'ssh', 'ssh-keygen', 'plink', 'rsyslogd', 'snmptrapd', 'ffmpeg', 'gcore'] as const
 const LONG = 120_000
-/** What programs were sent as their input is recorded, sealed, as far as the quota goes. */
+/** The input of programs is recorded, sealed, up to the quota. */
 const SENT = 'the content of a file'
 
 describeWithPeers('a secret', PEERS, () => {
@@ -185,7 +185,7 @@ function randomLooking(): Buffer {
   return Buffer.from('no secret '.repeat(1000))
 }
 
-/** The bytes of a process's stack, which begins with its environment. */
+/** Returns the bytes of a process's stack, which begins with its environment. */
 async function stackOf(pid: number): Promise<Buffer> {
   const line = readFileSync(`/proc/${pid}/maps`, 'utf8')
     .split('\n')

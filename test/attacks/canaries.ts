@@ -1,28 +1,28 @@
-/** Secrets that can be known again, in whatever form they turn up where they should not. */
+/** Secrets that are recognisable in every form in which they could leak. */
 import { Buffer } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { filesBelow, formsOf } from '../e2e/recorded.ts'
 
-/** By what it is: `the password of a user`. */
+/** Secrets by their names: `the password of a user`. */
 export class Canaries {
   readonly #forms = new Map<string, Buffer[]>()
 
-  /** A new secret that is hard to quote: what is unique in it survives JSON, URLs and HTML as it is. */
+  /** Makes a secret that is hard to quote; its unique part stays unchanged in JSON, URLs and HTML. */
   awkward(name: string): string {
     const secret = `ä "\\'<&%${this.plain(name)}`
     this.add(name, secret)
     return secret
   }
 
-  /** A new secret of letters and digits. */
+  /** Makes a secret of letters and digits. */
   plain(name: string): string {
     const secret = `Zq${randomBytes(12).toString('hex')}`
     this.add(name, secret)
     return secret
   }
 
-  /** Takes a secret that was made elsewhere. */
+  /** Adds a secret that was made elsewhere. */
   add(name: string, secret: string | Buffer): void {
     this.#forms.set(name, [...(this.#forms.get(name) ?? []), ...formsOf(secret)])
   }
@@ -31,7 +31,7 @@ export class Canaries {
     return [...this.#forms.keys()]
   }
 
-  /** The names of those that are in it, but `allowed`. */
+  /** Returns the names of the secrets in the content, except `allowed`. */
   in(content: string | Uint8Array, allowed: readonly string[] = []): string[] {
     const bytes = Buffer.from(content)
     return this.names.filter(
@@ -39,7 +39,7 @@ export class Canaries {
     )
   }
 
-  /** Likewise of the files below a folder, each with the file. */
+  /** Returns the names of the secrets in the files below a folder, each with the file. */
   below(folder: string): string[] {
     return filesBelow(folder).flatMap((file) =>
       this.in(readFileSync(file)).map((name) => `${name} in ${file}`),
@@ -47,7 +47,7 @@ export class Canaries {
   }
 }
 
-/** Of an Ed25519 key in OpenSSH's format without a passphrase: its 32 secret bytes. */
+/** Returns the 32 secret bytes of an Ed25519 key in OpenSSH's format without a passphrase. */
 export function seedOf(privateKey: string, publicKey: string): Buffer {
   const blob = Buffer.from(privateKey.replace(/-----.*-----|\n/g, ''), 'base64')
   const point = Buffer.from(publicKey.split(' ')[1] ?? '', 'base64').subarray(-32)

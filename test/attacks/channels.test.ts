@@ -169,7 +169,7 @@ describeAttacks('channels', (setting) => {
       client.send(buildWindowAdjust(id, 1), buildEnv(id, true, 'LANG', 'C'))
       await client.next(MSG.channelClose)
       await settle(client)
-      // The number may be used again, and is a new channel.
+      // The number may be reused for a new channel.
       const again = await begin(client, 'echo again')
       expect((await client.next(MSG.channelData)).subarray(9).toString()).toBe('again\n')
       expect(again).toBeGreaterThanOrEqual(0)

@@ -1,6 +1,6 @@
 /**
- * Who may not sign in learns nothing from it: one answer for every reason, in words and in time; and who tries
- * passwords is locked out, without locking out anybody else.
+ * A failed sign-in reveals nothing: one error for every reason, in text and in time; and a client that
+ * guesses passwords is locked out, without locking out others.
  */
 import { readFileSync } from 'node:fs'
 import { request } from 'node:https'
@@ -55,7 +55,7 @@ describeWithPeers('credentials', PEERS, () => {
   afterAll(() => bastion.stop())
 
   interface Answer {
-    /** What the client sees, without the times. */
+    /** The client's output, without the times. */
     seen: string
     milliseconds: number
   }
@@ -118,8 +118,8 @@ describeWithPeers('credentials', PEERS, () => {
     })
 
   /**
-   * The probability that a time of `a` is below one of `b` (Mann-Whitney's U): 0.5 for the same distribution, however
-   * noisy the machine; its standard deviation at 20 each is 0.09.
+   * Returns the probability that a time of `a` is below one of `b` (Mann-Whitney's U): 0.5 for the same
+   * distribution, however noisy the machine; its standard deviation at 20 each is 0.09.
    */
   function isFaster(a: readonly number[], b: readonly number[]): number {
     let wins = 0
@@ -138,7 +138,7 @@ describeWithPeers('credentials', PEERS, () => {
   describe('one answer for every reason', () => {
     beforeAll(lock)
 
-    /** Who, with which password, from where: each round has an address of its own, so that nobody is locked out. */
+    /** The user, the password and the address: each round has its own address, so that none is locked out. */
     const kinds: Record<string, (round: number) => [from: string, user: string, password: string]> = {
       'a wrong password': (n) => [`127.4.${n}.1`, 'victim', 'wrong'],
       'an unknown user': (n) => [`127.4.${n}.2`, `nobody${n}`, PASSWORD],
@@ -213,7 +213,7 @@ describeWithPeers('credentials', PEERS, () => {
       for (let n = 0; n < 4; n++) await byApi(from, 'VICTIM', 'wrong')
       expect(await events(from)).toEqual([])
       await bySsh(from, 'victim', 'wrong')
-      // the log is written behind the answer
+      // the log is written after the response
       const locked = await until('the lock-out', async () => {
         const found = await events(from)
         return found.length > 0 ? found : undefined
@@ -224,7 +224,7 @@ describeWithPeers('credentials', PEERS, () => {
       expect(await good(from, byApi, 'victim', PASSWORD)).toBe(false)
       expect(await good('127.6.0.2', bySsh, 'victim', PASSWORD)).toBe(true)
       expect(await good('127.6.0.2', byApi, 'victim', PASSWORD)).toBe(true)
-      // Others from there, too.
+      // Other users can sign in from there, too.
       expect(await good(from, byApi, 'admin', ADMIN_PASSWORD)).toBe(true)
       const login = bastion.login({ options: [`BindAddress=${from}`] })
       expect((await ssh(bastion.home, login, ['true'])).code).toBe(0)
@@ -245,7 +245,7 @@ describeWithPeers('credentials', PEERS, () => {
         (await bastion.events('auth.failure')).filter(
           ({ client_ip, reason }) => client_ip === from && reason === 'wrong_password',
         )
-      // lines of the log come behind the answers
+      // the log is written after the responses
       await until('it is locked', async () => (await events(from)).length > 0 || undefined)
       expect(await wrong()).toHaveLength(10)
       expect(await events(from)).toHaveLength(1)

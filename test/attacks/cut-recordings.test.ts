@@ -1,6 +1,7 @@
 /**
- * What a thief of the disk does between a hard stop of the broker and its next start: the recordings of sessions that ran
- * are not closed, so nothing that is sealed says how long they were. One broker is killed with a session for each attack.
+ * A thief changes the disk between a hard stop of the broker and its next start: the recordings of running
+ * sessions are not closed, so no sealed record has their length. One broker is killed with a session for each
+ * attack.
  */
 import { copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -25,21 +26,21 @@ const TICKER = 'while sleep 0.05; do date +%s%N; done'
 
 interface Victim {
   id: string
-  /** Its folder. */
+  /** The recording's folder. */
   directory: string
-  /** A copy of its file from when it was a second old. */
+  /** A copy of its file at the age of one second. */
   early: string
 }
 
 interface Thief {
   home: string
   database: string
-  /** The recording of a session that nobody has touched. */
+  /** The recording of a session that is left unchanged. */
   other: string
 }
 
 const file = ({ directory }: Victim) => join(directory, FILE_NAME)
-/** Cuts at the end of a checkpoint, `seconds` or so before the end. */
+/** Cuts at the end of a checkpoint, about `seconds` before the end. */
 function cutAtCheckpoint(victim: Victim): void {
   const bytes = readFileSync(file(victim))
   const checkpoints = recordsOf(bytes).filter(({ type }) => type === RECORD.checkpoint)
@@ -48,7 +49,10 @@ function cutAtCheckpoint(victim: Victim): void {
 const takeAway = ({ id, directory }: Victim, { home }: Thief) =>
   renameSync(directory, join(home, `away-${id}`))
 
-/** What is done to a recording, the fault that is found in it then, and whether the start can know of the session. */
+/**
+ * The change to a recording, the fault that verifiers find then, and whether the start can know of the
+ * session.
+ */
 const ATTACKS: [string, string, (victim: Victim, thief: Thief) => void, boolean][] = [
   ['its last seconds are cut off at a checkpoint', 'lost_tail', cutAtCheckpoint, true],
   [
@@ -112,9 +116,9 @@ describeWithPeers('between a hard stop and the next start', ['sshd', 'ssh'], () 
       copyFileSync(join(directory, FILE_NAME), early)
       victims.push({ id, directory, early })
     }
-    // A broker that runs reports none of its sessions.
+    // A running broker reports no fault in its own sessions.
     expect(await faults(broker)).toEqual({ own: [], outside: [], audit: [] })
-    // Each of them has been noted twice, seconds apart.
+    // Each of them has two progress notes, seconds apart.
     await until('notes of how far they have come', () => {
       const notes = eventsIn(broker.log()).filter(({ event }) => event === 'recording.progress')
       const often = victims.every(
@@ -140,7 +144,7 @@ describeWithPeers('between a hard stop and the next start', ['sshd', 'ssh'], () 
     await bastion?.stop()
   })
 
-  /** The faults that each verifier finds, `SESSION code`. */
+  /** Returns the faults that each verifier finds, `SESSION code`. */
   async function faults(broker: Broker): Promise<typeof verified> {
     const own = await sallyport(broker, ['recordings', 'verify', '--json'])
     const { stdout: exported } = await sallyport(broker, ['audit', 'export'])
@@ -182,7 +186,7 @@ describeWithPeers('between a hard stop and the next start', ['sshd', 'ssh'], () 
     const fault = [`${id} ${code}`]
     expect(of(id, verified.own)).toEqual(fault)
     expect(of(id, verified.outside)).toEqual(fault)
-    // What the catalog says of a file is not looked into there.
+    // The verifier of the audit log does not read the catalog's entry of a file.
     expect(of(id, verified.audit)).toEqual([expect.stringMatching(/missing_session|lost_tail/)])
     const alerts = eventsIn(again.log()).filter(
       ({ event, session, result }) => event === 'recording.failed' && session === id && result === 'lost',

@@ -1,4 +1,4 @@
-/** Few bytes of a target that ask for much memory from whoever draws its recording. */
+/** A few bytes of a target that cost the drawing of its recording much memory. */
 import { Buffer } from 'node:buffer'
 import { constants, createDeflate } from 'node:zlib'
 import { expect, test } from 'vitest'
@@ -8,12 +8,12 @@ import { compactLength, rectangle, uint32, update } from '../proxies/vnc/codec/s
 import { begun } from '../recordings/decode/graphics/support.ts'
 
 const MIB = 1024 * 1024
-/** What a painter may hold beside its framebuffer. */
+/** The most that a painter may hold besides its framebuffer. */
 const CAP = 8 * MIB
 const SIZE = { width: 64, height: 64 }
 const ALL = { x: 0, y: 0, ...SIZE }
 
-/** So many zeros in one stream of zlib. */
+/** Returns a zlib stream of this many zeros. */
 async function bomb(mib: number): Promise<Buffer> {
   const deflate = createDeflate({ level: 9 })
   const pieces: Buffer[] = []
@@ -26,7 +26,7 @@ async function bomb(mib: number): Promise<Buffer> {
   return Buffer.concat(pieces)
 }
 
-/** Bytes of buffers, at most, while it is painted in pieces of 4 KiB. */
+/** Returns the largest size of its buffers while it paints in pieces of 4 KiB. */
 function held(graphics: Buffer): { bytes: number; stopped: string | undefined } {
   const painter = begun(SIZE)
   const before = process.memoryUsage().arrayBuffers
@@ -39,7 +39,7 @@ function held(graphics: Buffer): { bytes: number; stopped: string | undefined } 
 }
 
 const NAMED = 0xffff_fff0
-/** Nobody can tell what follows these; the others are lawful so far, or passed over. */
+/** After these the position of the next message is unknown; the others are valid so far, or skipped. */
 const STOPPING = ['a name without end', 'a cursor of 65,535 × 65,535', 'a desktop of 65,535 × 65,535']
 
 test('what a target deflates, or says to be long, takes no more memory than the desktop has pixels', async () => {

@@ -1,6 +1,6 @@
 /**
- * Attack case 51: what can be done to a recording on the disk by whoever has the disk, and by an administrator of the
- * bastion who has its signing key. Both verifiers name the fault, and the other recordings stay in order.
+ * Attack case 51: changes to a recording on disk by a thief of the disk, and by an administrator of the
+ * bastion who has its signing key. Both verifiers name the fault, and the other recordings stay valid.
  */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -25,7 +25,7 @@ const LONG = { timeout: 60_000 }
 /** Noise in two pieces with a pause: several groups, each with its checkpoint. */
 const COMMAND = 'head -c 600000 /dev/urandom; sleep 1; head -c 600000 /dev/urandom'
 
-/** The recording of the middle session of three, and what an attacker may have. */
+/** The recording of the middle session of three, and the attacker's means. */
 interface Found {
   bytes: Buffer
   records: PlacedRecord[]
@@ -41,7 +41,7 @@ const part = (bytes: Buffer, { offset, end }: PlacedRecord) => bytes.subarray(of
 const without = (bytes: Buffer, { offset, end }: PlacedRecord) =>
   Buffer.concat([bytes.subarray(0, offset), bytes.subarray(end)])
 
-/** What becomes of the file; nothing: its folder goes. */
+/** Each returns the changed file, or undefined to remove its folder. */
 const DAMAGES: [string, string, (found: Found) => Buffer | Promise<Buffer> | undefined][] = [
   [
     'a bit is flipped',
@@ -140,7 +140,7 @@ describeWithPeers('a recording in the middle of others', ['sshd', 'ssh'], () => 
   }, 60_000)
   afterAll(() => bastion?.stop())
 
-  /** The faults that a verifier has found, `SESSION code`, from its lines of JSON. */
+  /** Returns the faults that a verifier has found, `SESSION code`, from its lines of JSON. */
   const faults = (stdout: string): string[] =>
     stdout
       .trim()

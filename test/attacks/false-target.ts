@@ -1,6 +1,6 @@
 /**
- * A target that gets no further than the key exchange: what it says there is signed as it should be, so that a client
- * that does not look at the values themselves would go on to the sign-in.
+ * A target that gets no further than the key exchange: its messages are signed correctly, so a client that
+ * does not check the values themselves would continue to the sign-in.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -18,9 +18,9 @@ const STRICT = 'kex-strict-s-v00@openssh.com'
 export interface Answer {
   /** K_S. */
   hostKey: Uint8Array
-  /** Q_S or f, as it goes into the string. */
+  /** Q_S or f, as encoded in the string. */
   value: Uint8Array
-  /** K as an mpint without its length, where it is known. */
+  /** K as an mpint without its length, if known. */
   secret?: Uint8Array
   /** The signature field over H. */
   sign(hash: Buffer): Uint8Array
@@ -30,22 +30,22 @@ export interface Plan {
   kex: string
   /** The algorithm of the host key. */
   hostKey: string
-  /** Instead of the identification. */
+  /** Sent instead of the identification. */
   greeting?: Uint8Array
-  /** What stands before KEXINIT is said again and again, as fast as it is read, and nothing else. */
+  /** Repeat the bytes before KEXINIT, as fast as they are read, and send nothing else. */
   isEndless?: boolean
-  /** Put on the wire before KEXINIT, between it and the reply, and behind the reply's NEWKEYS. */
+  /** Bytes to send before KEXINIT, between it and the reply, and behind the reply's NEWKEYS. */
   before?: Uint8Array
   between?: Uint8Array
   behind?: Uint8Array
-  /** Q_C or e is what the bastion has sent; without an answer nothing follows KEXINIT. */
+  /** Makes the reply to the bastion's Q_C or e; if absent, nothing follows KEXINIT. */
   answer?(init: Buffer): Answer
 }
 
 export interface FalseTarget {
   readonly port: number
   plan: Plan
-  /** Numbers of the messages in clear that the bastion has sent on the last connection. */
+  /** Numbers of the clear messages that the bastion has sent on the last connection. */
   readonly received: number[]
   stop(): void
 }
@@ -105,7 +105,7 @@ export async function startFalseTarget(first: Plan): Promise<FalseTarget> {
 
 const NOTHING: Buffer = Buffer.alloc(0)
 
-/** Until the socket closes. */
+/** Sends the bytes until the socket closes. */
 function repeat(socket: Socket, bytes: Uint8Array): void {
   const more = (): void => {
     while (!socket.destroyed && socket.writable) if (!socket.write(bytes)) return
@@ -132,7 +132,7 @@ function reply(
   socket.write(Buffer.concat([clearPacket(Buffer.of(NEWKEYS)), behind ?? NOTHING]))
 }
 
-/** What has come until the peer's NEWKEYS. */
+/** Returns the data up to the peer's NEWKEYS. */
 function clearPackets(bytes: Buffer): { ident: Buffer; payloads: Buffer[] } {
   const end = bytes.indexOf('\r\n')
   const payloads: Buffer[] = []

@@ -1,18 +1,18 @@
-/** A target that shows a terminal and does with its connection what a test says. */
+/** A target with a terminal that does with its connection as a test directs. */
 import { Buffer } from 'node:buffer'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { until } from '../until.ts'
 
 export interface FalseTerminal {
   port: number
-  /** All that has come on the last connection. */
+  /** Returns all data of the last connection. */
   received(): Buffer
-  /** The other end's port of each connection. */
+  /** The remote port of each connection. */
   ports: number[]
   stop(): Promise<void>
 }
 
-/** What it does with a connection; `heard` waits until something has come. */
+/** Handles a connection; `heard` waits until the text has come. */
 export type Manner = (socket: Socket, heard: (text: string) => Promise<unknown>) => unknown
 
 export async function startFalseTerminal(manner: Manner): Promise<FalseTerminal> {
@@ -29,7 +29,7 @@ export async function startFalseTerminal(manner: Manner): Promise<FalseTerminal>
     socket.on('error', () => undefined)
     socket.on('close', () => sockets.delete(socket))
     const heard = (text: string) => until(text, () => Buffer.concat(own).includes(text) || undefined)
-    // A connection that goes away in the middle is what some tests are about.
+    // Some tests are about a connection that breaks.
     Promise.resolve(manner(socket, heard)).catch(() => socket.destroy())
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

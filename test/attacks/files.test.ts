@@ -1,4 +1,7 @@
-/** Evidence and rules about files, by a client that keeps no rule, at a real target with links of all kinds. */
+/**
+ * Evidence and rules about files, with a client that follows no rule, at a real target with links of all
+ * kinds.
+ */
 import { createHash } from 'node:crypto'
 import {
   existsSync,
@@ -48,7 +51,7 @@ const EVIL = 'what is really in there'
 
 const sha256 = (data: string | Buffer) => createHash('sha256').update(data).digest('hex')
 
-/** SFTP on a channel of a raw client: what it likes, in what order it likes. */
+/** SFTP on a channel of a raw client: any requests in any order. */
 class SftpChannel {
   readonly #client: RawClient
   readonly #own: number
@@ -76,7 +79,7 @@ class SftpChannel {
     return packetsOf(Buffer.concat(data.map((payload) => dataOf(payload))))
   }
 
-  /** Sends requests at once; answers with the last one's answer. */
+  /** Sends requests at once; returns the answer to the last one. */
   async ask(...requests: ((id: number) => Buffer)[]): Promise<Packet> {
     const sent = requests.map((request) => request(this.#next++))
     this.#client.send(buildData(this.#id, Buffer.concat(sent)))
@@ -91,7 +94,7 @@ class SftpChannel {
     return type === FXP.status ? body.readUInt32BE(4) : -type
   }
 
-  /** Opens a file; answers with its handle. */
+  /** Opens a file; returns its handle. */
   async open(path: string, flags: number): Promise<string> {
     const { type, body } = await this.ask((id) => open(id, path, flags))
     if (type !== FXP.handle) throw new Error(`${path} was not opened: ${body.toString('latin1')}`)
@@ -110,7 +113,7 @@ class SftpChannel {
 describeAttacks('files', (setting) => {
   let bastion: Bastion
   let home: string
-  /** Of this test alone: events of the ones before name other files. */
+  /** Used by one test only: events of earlier tests name other files. */
   let folder: string
   let count = 0
   const there = (name: string) => join(folder, name)
@@ -131,13 +134,13 @@ describeAttacks('files', (setting) => {
     await run('chown', ['-hR', bastion.account.name, folder])
   })
 
-  /** Two channels of one session. */
+  /** Opens two channels of one session. */
   async function channels(): Promise<[SftpChannel, SftpChannel]> {
     const client = await setting.arrive()
     return [await new SftpChannel(client, 7).begin(), await new SftpChannel(client, 8).begin()]
   }
 
-  /** What was told of a file here, when so many transfers of it were. */
+  /** Returns the events of a file here, once there are as many. */
   async function told(name: string, count = 1): Promise<Record<string, unknown>[]> {
     return await until(`${count} transfers of ${name}`, async () => {
       const found = (await bastion.events('file.transfer')).filter(({ path }) => path === there(name))
@@ -161,7 +164,7 @@ describeAttacks('files', (setting) => {
       expect(hashes).toEqual([sha256(GOOD), sha256(GOOD)])
     })
 
-    /** Writes GOOD under the name that is told, and has the file hold EVIL when that is closed. */
+    /** Each writes GOOD under the logged name, and makes the file contain EVIL when it is closed. */
     const ways: [
       string,
       string,
@@ -324,7 +327,7 @@ describeAttacks('files', (setting) => {
     await rules()
     const local = join(bastion.home.folder, 'way-in')
     writeFileSync(local, 'touch ran\n')
-    // What docs/threat-model.md says that the right amounts to: the next command runs it.
+    // The right amounts to this in docs/threat-model.md: the next command runs it.
     const write = (to: string) => sftp(bastion.home, bastion.login(), [`put ${local} ${to}`])
     await run('chown', [bastion.account.name, join(home, '.bashrc')])
     expect((await write('.bashrc')).code).toBe(0)

@@ -1,6 +1,6 @@
 /**
- * Attack case 43 over SSH: targets that flood, and terminals that are none, at everybody who is behind them: a client
- * of a strict session, one who watches, and whoever exports the recording.
+ * Attack case 43 over SSH: targets that flood, and terminals that are none, against every reader behind them:
+ * a client of a strict session, a watcher, and an export of the recording.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -14,11 +14,13 @@ import { signInAs, weighed } from './requests.ts'
 import { PEERS, residentOf } from './setting.ts'
 
 const MIB = 1024
-/** What one of them may add to the broker's memory, in KiB; its threads begin with some 60 MiB each. */
+/**
+ * The most that one of them may add to the broker's memory, in KiB; its threads begin with some 60 MiB each.
+ */
 const ALLOWED = 256 * MIB
 /** The heaps of the threads that export (256 MiB) and index (512 MiB), and their buffers. */
 const ALLOWED_EXPORT = 896 * MIB
-/** Longer than it takes to fill that, were nothing bounded. */
+/** Longer than filling that would take if nothing bounded it. */
 const FLOOD_MS = 5_000
 const LONG = { timeout: 120_000 }
 
@@ -28,9 +30,9 @@ describeWithPeers('a target that floods', PEERS, () => {
   beforeAll(async () => {
     bastion = await startBastion({ authorization: { recording_mode: 'strict' } })
     cookie = await signInAs(bastion.broker, 'admin', ADMIN_PASSWORD)
-    // What is flooded without a terminal is recorded, too.
+    // Floods without a terminal are recorded, too.
     await bastion.broker.must('PUT', '/connectionpolicies/SSH', { recording_quota: 8 * 2 ** 30 })
-    // A session of the same kind has warmed it up.
+    // A session of the same kind has warmed up the broker.
     const bytes = 64 * 2 ** 20
     expect((await ssh(bastion.home, bastion.login(), [`head -c ${bytes} /dev/zero`])).bytes.length).toBe(
       bytes,
@@ -40,7 +42,7 @@ describeWithPeers('a target that floods', PEERS, () => {
 
   const current = (): Promise<SessionRow[]> =>
     bastion.broker.must<SessionRow[]>('GET', '/sessions?status=current')
-  // A client that was killed leaves a session that ends a moment later, and its memory with it.
+  // A killed client's session ends a moment later, and only then is its memory free.
   beforeEach(() => until('no session', async () => (await current()).length === 0))
 
   const running = (): Promise<SessionRow> =>
@@ -51,7 +53,7 @@ describeWithPeers('a target that floods', PEERS, () => {
   const received = async ({ id }: SessionRow): Promise<number> =>
     (await bastion.broker.must<SessionRow>('GET', `/sessions/${id}`)).bytes_out
 
-  /** The most memory that the broker has while `work` is done, over what it had before. */
+  /** Returns the broker's largest memory during `work`, minus its memory before. */
   async function growth(work: () => Promise<unknown>): Promise<number> {
     const before = residentOf(bastion)
     let most = before
@@ -70,7 +72,7 @@ describeWithPeers('a target that floods', PEERS, () => {
     expect(await growth(() => sleep(FLOOD_MS))).toBeLessThan(ALLOWED)
     const held = await received(session)
     await sleep(500)
-    // It does not go on, so it is not for want of speed.
+    // The flood has stopped, so speed is not the limit.
     expect(await received(session)).toBe(held)
     expect((await ssh(bastion.home, bastion.login(), ['echo alive'])).stdout).toBe('alive\n')
     terminal.signal(9)
@@ -117,7 +119,7 @@ describeWithPeers('a target that floods', PEERS, () => {
 
   test('at whoever exports what it has sent', LONG, async () => {
     const most = 96 * 2 ** 20
-    // Zeros: what is a few KiB on the disk is all of it again when it is read.
+    // Zeros: a few KiB on disk become the whole again when they are read.
     const flooded = await ssh(bastion.home, bastion.login(), [`head -c ${most} /dev/zero | tr '\\0' x`])
     expect(flooded.bytes.length).toBe(most)
     const session = (await bastion.closedSessions()).at(-1)!
@@ -127,7 +129,7 @@ describeWithPeers('a target that floods', PEERS, () => {
       const grown = await growth(async () => {
         answer = await weighed(bastion.broker, path, { cookie })
       })
-      // A thread whose heap goes past its limit (256 MiB) ends, and the export with it.
+      // A thread whose heap exceeds its limit (256 MiB) ends, and the export with it.
       expect(answer.status, form).toBe(200)
       expect(answer.size, form).toBeGreaterThan(most)
       expect(grown, form).toBeLessThan(ALLOWED_EXPORT)

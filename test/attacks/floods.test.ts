@@ -45,7 +45,10 @@ describeAttacks('floods', (setting) => {
       ['channels over the limit', () => sessionOpen(1)],
     ]
 
-    /** Sends without reading an answer, until all is sent or the connection ends; returns the broker's growth in KiB. */
+    /**
+     * Sends without reading an answer, until all is sent or the connection ends; returns the broker's growth
+     * in KiB.
+     */
     async function flood(client: RawClient, message: Buffer): Promise<number> {
       const before = resident()
       let peak = 0
@@ -56,7 +59,7 @@ describeAttacks('floods', (setting) => {
         await new Promise((resolve) => setImmediate(resolve))
         peak = Math.max(peak, resident())
       }
-      // The broker reads on until it has enough of it; others are served meanwhile.
+      // The broker reads up to its limit; others are served meanwhile.
       expect((await ssh(bastion.home, bastion.login(), ['echo fine'])).stdout).toBe('fine\n')
       return Math.max(peak, resident()) - before
     }

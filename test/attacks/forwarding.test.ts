@@ -1,4 +1,4 @@
-/** Forwarding over the wire: a client and a target that keep no rule, on both sides of a real bastion. */
+/** Forwarding over the wire: a client and a target that follow no rule, on both sides of a real bastion. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { MAX_FORWARDED_CHANNELS } from '../../proxies/ssh/channel/limits.ts'
@@ -29,14 +29,14 @@ import { type HostileTarget, startHostileTarget } from './target.ts'
 
 const LOGIN = 'ops1+root@evil1+ssh'
 const NOTHING = Buffer.alloc(0)
-/** How long is waited for a message to come through: longer only where one should have, on a machine that is busy. */
+/** Milliseconds to wait for a message to arrive: longer only if one should have, on a busy machine. */
 const PASSAGE_MS = [60, 400, 2_000]
 const TO = buildConnection({ to: { host: 'db1', port: 5432 }, from: { host: '127.0.0.1', port: 1 } })
 const BOUND = { host: 'localhost', port: 8080 }
 const bind = buildGlobalRequest({ name: 'tcpip-forward', wantReply: true, data: buildAddress(BOUND) })
 const accepted = buildConnection({ to: BOUND, from: { host: '127.0.0.1', port: 1 } })
 
-/** The same service, as clients may write it. */
+/** The metadata service, in the notations of clients. */
 const METADATA = [
   '169.254.169.254',
   '::ffff:a9fe:a9fe',
@@ -101,7 +101,7 @@ describeWithPeers('forwarding', PEERS, () => {
     await noSession(bastion)
   })
 
-  /** What of these the session may do: the service lists it. */
+  /** Limits the session's rights: the service lists these. */
   const allow = (rights: readonly Right[]) =>
     bastion.broker.must('PUT', '/devices/evil1/services/ssh', {
       subprotocols: rights.length === 0 ? ['SFTP_SESSION'] : rights,
@@ -113,7 +113,7 @@ describeWithPeers('forwarding', PEERS, () => {
     return client
   }
 
-  /** A client whose session with the target is there. */
+  /** Connects a client whose session with the target is open. */
   async function connected(): Promise<RawClient> {
     const client = await arrive()
     client.send(sessionOpen(3))
@@ -125,7 +125,7 @@ describeWithPeers('forwarding', PEERS, () => {
     return client
   }
 
-  /** The next CHANNEL_OPEN that is in a list of messages, taken out. */
+  /** Removes the next CHANNEL_OPEN from a list of messages and returns it. */
   const opened = (messages: Buffer[]) =>
     until('a channel', () => {
       const [found] = take(messages, MSG.channelOpen)
@@ -154,7 +154,7 @@ describeWithPeers('forwarding', PEERS, () => {
 
     test.each(sets)('with %s', { timeout: 120_000 }, async (_, rights) => {
       await allow(rights)
-      // One at a time: sessions of one target cannot be told apart.
+      // One at a time: sessions of one target cannot be distinguished.
       for (const one of named) {
         const expected = isGranted(one.needs, rights)
         let passed = false
@@ -214,7 +214,7 @@ describeWithPeers('forwarding', PEERS, () => {
       client.send(bind, keepalive, channelOpen('direct-tcpip', 9, 1000, TO))
       await until('both', () => target.received.length >= 2 || undefined)
       expect(target.received.map(([type]) => type).sort()).toEqual([MSG.globalRequest, MSG.channelOpen])
-      // beside the bastion's word on its own host keys
+      // besides the bastion's announcement of its own host keys
       const answers = () => client.received.map(([type]) => type).filter((type) => type !== MSG.globalRequest)
       expect(answers()).toEqual([])
       target.leg!.send(buildRequestSuccess())

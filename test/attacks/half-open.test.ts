@@ -1,4 +1,7 @@
-/** Connections that never sign in: others get in meanwhile, and those are cut when their time is over. */
+/**
+ * Connections that never sign in: others can sign in meanwhile, and these are closed when their time has
+ * expired.
+ */
 import type { Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { Listener } from '../../proxies/net/listener.ts'
@@ -124,13 +127,13 @@ describeWithPeers('a broker', PEERS, () => {
       all.push(one)
     }
     const { code } = await ssh(bastion.home, bastion.login(), ['true'])
-    // The machine may be slow: what was asked is whether others get in while these are there.
+    // The machine may be slow: the question is whether others can sign in during these connections.
     const stillOpen = 100 - closedOf(all)
     const tookMs = Date.now() - started
     expect(code).toBe(0)
     if (tookMs < GRACE_MS) expect(stillOpen).toBe(100)
     await until('their end', () => closedOf(all) === 100 || undefined)
-    // Who has signed in is not cut.
+    // A signed-in client is not disconnected.
     expect((await session).stdout).toBe('done\n')
   })
 
@@ -160,7 +163,7 @@ describeWithPeers('a broker', PEERS, () => {
     await until('refusals', () => closedOf(all) > 0 || undefined)
     expect((await ssh(bastion.home, bastion.login(), ['true'])).code).toBe(0)
     await until('their end', () => closedOf(all) === 270 || undefined)
-    // And then that address gets in again.
+    // Afterwards that address can sign in again.
     const login = bastion.login({ options: ['BindAddress=127.0.0.6'] })
     expect((await ssh(bastion.home, login, ['true'])).code).toBe(0)
   })

@@ -1,14 +1,14 @@
-/** One person who wants a recording gone that is on legal hold, where ending the hold takes two. */
+/** One person tries to delete a recording on legal hold, although ending the hold needs two. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { searchEstate } from '../api/estate.ts'
 import { type CallOptions, type Harness, startHarness } from '../api/harness.ts'
 
-/** Closed, with a recording (searchEstate). */
+/** A closed session with a recording (searchEstate). */
 const SESSION = '01K9T5RZ8Q4W6X2C3V1B0N7M50'
 const HOUR = 3_600_000
 
 let h: Harness
-/** A key that acts for whomever it names, and one that is nobody's. */
+/** A key that acts for any user that it names, and one that belongs to none. */
 let key: string
 beforeAll(async () => {
   h = await startHarness()

@@ -1,19 +1,19 @@
-/** What a hostile target, or a hostile user, would have others' terminals and browsers do. */
+/** Content by which a hostile target or user would control others' terminals and browsers. */
 
-/** In a page it would run scripts, ask for things elsewhere and go there; each is an attack of its own. */
+/** Markup that would run scripts, send requests or navigate in a page; each is its own attack. */
 export const MARKUP =
   '<script>attack("script")</script><img src=x onerror=attack("img")><svg onload=attack("svg")>' +
   '<img src="https://evil.invalid/picture"><iframe src="https://evil.invalid/frame"></iframe>' +
   '<a href="javascript:attack(1)">press</a><meta http-equiv="refresh" content="0;url=https://evil.invalid/gone">'
-/** Out of whatever element it stands in. */
+/** Markup that closes any element around it. */
 export const BREAKOUT = `'">]]>--></style></title></textarea></pre></script>${MARKUP}`
 
-/** Without slashes and quotes, as a file may be called and a shell be told. */
+/** Without slashes and quotes, so that it works as a file's name and in a shell. */
 export const NAME = '<img src=x onerror=attack(2)>'
 
 /**
- * Titles, hyperlinks, the clipboard (written and asked for), queries that terminals answer as if it had been typed,
- * printing, other modes; by 7-bit, by C1 controls, and text turned around.
+ * Titles, hyperlinks, the clipboard (set and queried), queries that terminals answer as typed input,
+ * printing, other modes; in 7-bit form, by C1 controls, and with text direction reversed.
  */
 export const SEQUENCES = [
   `\x1b]0;${MARKUP}\x07\x1b]2;owned\x1b\\`,
@@ -24,5 +24,5 @@ export const SEQUENCES = [
   '\u009b21t\u009d0;owned\u009c\u0090$qm\u009c \u202egnihton\u202c\x7f',
 ].join('')
 
-/** What none of them may be left in for a terminal to see: controls but ends of lines, and marks that turn text. */
+/** Characters that none of them may leave for a terminal: controls except line ends, and direction marks. */
 export const UNSAFE = /[\x00-\x09\x0b-\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/

@@ -1,6 +1,6 @@
 /**
- * Targets in the key exchange: values that agree on a secret that anybody knows, keys that are none, messages that were
- * put in. Each is signed as it should be where that can be, and each ends before the credential is sent.
+ * Targets in the key exchange: values that lead to a secret that anybody knows, invalid keys, inserted
+ * messages. Each is signed correctly where possible, and each ends before the credential is sent.
  */
 import {
   createDiffieHellmanGroup,
@@ -30,7 +30,7 @@ const CURVE = 'curve25519-sha256'
 const P256 = 'ecdh-sha2-nistp256'
 const GROUP14 = 'diffie-hellman-group14-sha256'
 const X25519_HEAD = Buffer.from('302a300506032b656e032100', 'hex')
-/** Those whose multiple by the cofactor is nothing: every shared secret with them is zero. */
+/** Points whose multiple by the cofactor is zero: so is every shared secret with them. */
 const LOW_ORDER = {
   zero: Buffer.alloc(32),
   one: Buffer.concat([Buffer.of(1), Buffer.alloc(31)]),
@@ -64,7 +64,7 @@ describeWithPeers('a target in the key exchange', PEERS, () => {
   })
   afterEach(() => noSession(bastion))
 
-  /** What the user reads. */
+  /** Returns the error that the user reads. */
   async function attempt(plan: Plan): Promise<string> {
     target.plan = plan
     const { code, stderr } = await ssh(bastion.home, bastion.login({ user: 'ops1+root@false1' }), ['id'])
@@ -72,7 +72,7 @@ describeWithPeers('a target in the key exchange', PEERS, () => {
     return stderr
   }
 
-  /** The end before the keys: nothing is known of this target afterwards, and nothing was said to it. */
+  /** Expects the end before the keys: nothing about this target is stored, and nothing was sent to it. */
   async function refuses(plan: Plan, reason: RegExp): Promise<void> {
     expect(await attempt(plan)).toMatch(reason)
     expect((await bastion.events('hostkey.new')).length).toBe(pinned)
@@ -92,7 +92,7 @@ describeWithPeers('a target in the key exchange', PEERS, () => {
     answer: () => signed(value, secret),
   })
 
-  /** With X25519 as it should be; what differs is put over it. */
+  /** A correct exchange by X25519, with the changes applied. */
   const honest = (change: Partial<Answer> = {}, plan: Partial<Plan> = {}): Plan => ({
     kex: CURVE,
     hostKey: ED25519,
@@ -142,7 +142,7 @@ describeWithPeers('a target in the key exchange', PEERS, () => {
     ]
 
     test.each(values)('%s agrees no keys', async (_, plan) => {
-      // That the signature is wrong would be found later only.
+      // A wrong signature would be found only later.
       await refuses(plan, /false1 .*broke off the SSH handshake: (?!.*(signature|closed))/)
     })
 
@@ -304,7 +304,7 @@ function rawOf(key: KeyObject): Buffer {
   return key.export({ format: 'der', type: 'spki' }).subarray(-32)
 }
 
-/** The prime of group 14 (RFC 3526 3), and what is beside it. */
+/** Returns the prime of group 14 (RFC 3526 3), plus a number. */
 function modp14(plus: number): Buffer {
   const prime = BigInt(`0x${createDiffieHellmanGroup('modp14').getPrime('hex')}`)
   return Buffer.from((prime + BigInt(plus)).toString(16), 'hex')

@@ -1,4 +1,4 @@
-/** Keys at the front that are none: offered, and with a signature. */
+/** Invalid keys at the front: offered, and with a signature. */
 import { createECDH, randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { Writer } from '../../proxies/ssh/codec/writer.ts'
@@ -65,7 +65,7 @@ describeAttacks('keys', (setting) => {
       const { user } = setting.bastion.login()
       const client = await arrive()
       client.send(how === 'offered' ? keyOffer(user, key) : keyRequest(user, key, client.sessionId))
-      // Where the message itself cannot be read the connection ends, as with any other.
+      // If the message itself cannot be parsed the connection ends, as with any other.
       const answer = await client.next(AUTH.success, AUTH.failure, AUTH.pkOk).catch(() => undefined)
       expect(answer?.[0] ?? AUTH.failure).toBe(AUTH.failure)
       expect(answer !== undefined || client.closed).toBe(true)

@@ -1,4 +1,4 @@
-/** Login strings that are none (contract: refused before anything else). */
+/** Invalid login strings (contract: rejected before anything else). */
 import { readFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Bastion, startBastion } from '../e2e/bastion.ts'
@@ -30,7 +30,7 @@ describeWithPeers('login strings', PEERS, () => {
     return client
   }
 
-  /** How often the events say that this client was signed in. */
+  /** Returns how many events report a sign-in of this client. */
   async function signIns(client: RawClient): Promise<number> {
     return (await bastion.events('auth.success')).filter((event) => event['client_port'] === client.port)
       .length

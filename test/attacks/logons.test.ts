@@ -1,4 +1,7 @@
-/** People who are asked for a login at a target: what changes meanwhile, what they type, and what they could learn. */
+/**
+ * Users who type a login at a target: changes in the meantime, hostile input, and the information that they
+ * could gain.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { buildData, buildPtyRequest, buildShell } from '../../proxies/ssh/codec/build.ts'
 import { MSG } from '../../proxies/ssh/codec/messages.ts'
@@ -115,7 +118,7 @@ describeWithPeers('a login that is asked for', PEERS, () => {
     client.send(buildData(id, '1\r'))
     await shows(client, LOGIN)
     for (let round = 0; round < 30; round++) {
-      // More than half of the window, which is then granted anew.
+      // More than half of the window, which is then enlarged again.
       client.send(...Array.from({ length: 3 }, () => buildData(id, 'x'.repeat(1000))))
       await client.next(MSG.channelWindowAdjust)
     }
@@ -160,7 +163,7 @@ describeWithPeers('a login that is asked for', PEERS, () => {
     expect(client.received.map(([type]) => type)).not.toContain(MSG.channelOpenConfirmation)
   })
 
-  /** Takes data until the text was there. */
+  /** Reads data until the text has come. */
   async function shows(client: RawClient, text: string): Promise<void> {
     for (let seen = ''; !seen.includes(text); ) seen += (await client.next(MSG.channelData)).toString()
   }

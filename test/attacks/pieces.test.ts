@@ -1,6 +1,6 @@
 /**
- * Packets that come in pieces, from many peers by turns, at every point of a packet: nobody's bytes get lost or get
- * into anybody else's connection.
+ * Packets in pieces, from many peers in turn, cut at every position: no byte is lost or gets into another
+ * connection.
  */
 import { randomBytes } from 'node:crypto'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
@@ -25,13 +25,13 @@ describeWithPeers('pieces', PEERS, () => {
   let knife: Knife
   const sockets = new Set<Socket>()
 
-  /** Where to cut what is to be sent next: how many bytes go now, and how long the rest waits. */
+  /** Decides where to cut the next bytes: how many are sent now, and how long the rest waits. */
   type Knife = (length: number) => { bytes: number; milliseconds: number }
 
   const upTo = (most: number): number => 1 + Math.floor(Math.random() * most)
-  /** Anywhere, again and again. */
+  /** Anywhere, repeatedly. */
   const toPieces: Knife = (length) => ({ bytes: Math.min(length, upTo(100)), milliseconds: 0 })
-  /** Shortly before the end, where a packet's tag is: its sender wrote packet by packet. */
+  /** Shortly before the end, at a packet's tag: its sender wrote packet by packet. */
   const beforeTheEnd: Knife = (length) =>
     length > 30 ? { bytes: length - upTo(24), milliseconds: 2 } : { bytes: length, milliseconds: 0 }
 
@@ -54,7 +54,7 @@ describeWithPeers('pieces', PEERS, () => {
     })
   }
 
-  /** A way to a port of this machine on which everything is cut, both ways. */
+  /** Starts a proxy to a local port that cuts everything, both ways. */
   async function cutter(port: number): Promise<Server> {
     const server = createServer({ noDelay: true }, (one) => {
       const other = connect({ port, host: '127.0.0.1', noDelay: true })

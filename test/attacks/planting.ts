@@ -1,6 +1,6 @@
 /**
- * A bastion into which secrets were put wherever one may come in, the right way and by mistake, with its log at its
- * most talkative. What the API has answered on the way is kept.
+ * A bastion with secrets in every input, in correct places and by mistake, with its log at the most verbose
+ * level. It keeps the API's responses.
  */
 import { randomBytes } from 'node:crypto'
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -33,20 +33,20 @@ export interface Planted {
   trapd: Snmptrapd
   /** The broker's folder for temporary files. */
   temporary: string
-  /** Where a video's encoder leaves its environment. */
+  /** File in which a video's encoder leaves its environment. */
   environment: string
   /** The sessions in which secrets were typed or sent. */
   sessions: SessionRow[]
-  /** `sallyport ARGS`, with the variables that the configuration names. */
+  /** Runs `sallyport ARGS`, with the variables that the configuration names. */
   command(args: string[], configFile?: string): Promise<RunResult>
-  /** All that the API has answered, but where a secret was asked for. */
+  /** Returns all of the API's responses, except those to requests for a secret. */
   answers(): string
-  /** A request as admin whose answer is kept; a body that is text goes as it is. */
+  /** Sends a request as admin and keeps the response; a text body is sent unchanged. */
   ask(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<number>
   stop(): Promise<void>
 }
 
-/** Starts it and plants. `stop` removes all but what the broker's own `stop` leaves. */
+/** Starts it and plants. `stop` removes all except the remains of the broker's own `stop`. */
 export async function startPlanted(): Promise<Planted> {
   const canaries = new Canaries()
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-canaries-'))
@@ -77,7 +77,7 @@ export async function startPlanted(): Promise<Planted> {
         snmp: {
           traps: [
             { ...trap, version: '2c', community: trapd.community },
-            // Not the receiver's own: what is said of the failure is looked at, too.
+            // The password is not the receiver's own: the error message is checked, too.
             {
               ...trap,
               version: 3,
@@ -146,12 +146,12 @@ interface Planting {
   bastion: LogonBastion
   canaries: Canaries
   ask: Planted['ask']
-  /** Of admin. */
+  /** The cookie of admin. */
   cookie: string
   send(method: string, path: string, headers: Record<string, string>, body?: string): Promise<Answer>
 }
 
-/** Where they belong, and used. */
+/** Plants secrets in their correct places, and uses them. */
 async function plantInObjects({
   bastion,
   canaries,
@@ -211,7 +211,7 @@ async function plantInObjects({
   expect(await broker.must('GET', '/users/ops2')).toBeDefined()
 }
 
-/** Where they do not belong: every request is refused. */
+/** Plants secrets in wrong places: every request is refused. */
 async function plantByMistake({ bastion, canaries, ask, send, cookie }: Planting): Promise<void> {
   const secret = canaries.plain('a secret in the wrong place of a request')
   const refused = async (
@@ -250,7 +250,7 @@ async function plantByMistake({ bastion, canaries, ask, send, cookie }: Planting
   await refused(400, 'POST', '/import/users', `#user_name;profile;password\nops3;user;"a"${secret}\n`, csv)
   await refused(400, 'POST', '/import/users', `#user_name;profile;password\nops3;user;${secret}\x01\n`, csv)
   await refused(415, 'POST', '/users', secret, { 'content-type': `text/${secret}` })
-  // These two answers repeat the word that was no field, to whoever sent it.
+  // These two errors repeat the invalid field's name to the sender.
   for (const parameter of ['fields', 'sort'])
     expect((await send('GET', `/accounts?${parameter}=${secret}`, { cookie })).status).toBe(400)
   const odd: Record<string, string>[] = [
@@ -267,7 +267,7 @@ async function plantByMistake({ bastion, canaries, ask, send, cookie }: Planting
   )
 }
 
-/** By people in their sessions. */
+/** Users plant secrets in their sessions. */
 async function plantInSessions(bastion: LogonBastion, canaries: Canaries, other: SystemUser): Promise<void> {
   const { account, home } = bastion
   const { password: _, ...login } = bastion.login({ identity: bastion.key.path })
@@ -314,7 +314,7 @@ async function plantInSessions(bastion: LogonBastion, canaries: Canaries, other:
 async function typeSecretly(terminal: Terminal, line: string, prompt: string, secret: string): Promise<void> {
   terminal.send(`${line}\r`)
   await terminal.expect(new RegExp(`${prompt}$`))
-  // By hand: one key after the other.
+  // Typed by hand: one key after the other.
   for (const key of `${secret}\r`) terminal.send(key)
 }
 

@@ -1,6 +1,7 @@
 /**
- * A client that keeps no rule: after the key exchange it sends any payload at any time, and hands on every payload
- * that comes. Below it, a bare socket for what happens before there are keys. ssh2 agrees the keys and encrypts.
+ * A client that follows no rule: after the key exchange it sends any payload at any time, and passes every
+ * received payload to the test. Below it is a bare socket for attacks before the keys. ssh2 agrees the keys
+ * and encrypts.
  */
 import { createRequire } from 'node:module'
 import { connect, type Socket } from 'node:net'
@@ -11,7 +12,7 @@ import { Writer } from '../../proxies/ssh/codec/writer.ts'
 
 const require = createRequire(import.meta.url)
 
-/** What is used of ssh2's Protocol object, as of the pinned 1.17.0. */
+/** The used part of ssh2's Protocol object, as of the pinned 1.17.0. */
 interface Protocol {
   start(): void
   parse(chunk: Buffer, from: number, to: number): void
@@ -53,32 +54,35 @@ const WAIT_MS = 10_000
 
 export interface RawOptions {
   port: number
-  /** The address to come from: 127.0.0.2 and so on are different clients. */
+  /** Source address: 127.0.0.2 and so on are different clients. */
   from?: string
-  /** Put on the wire in clear behind the client's KEXINIT. */
+  /** Bytes to send in clear behind the client's KEXINIT. */
   insert?: Uint8Array
 }
 
 export interface RawClient {
   readonly socket: Socket
-  /** Its own port: `client_port` of the events of this connection. */
+  /** The client's port: `client_port` in the events of this connection. */
   readonly port: number
   /** RFC 4253 7.2: the hash of the first key exchange. */
   readonly sessionId: Buffer
-  /** Payloads that came and were not taken by `next`, without key exchanges. */
+  /** Received payloads that `next` has not returned, without key exchanges. */
   readonly received: Buffer[]
-  /** True when the server has closed, or the connection broke. */
+  /** Whether the server has closed, or the connection broke. */
   readonly closed: boolean
   send(...payloads: Uint8Array[]): void
-  /** Takes the next payload of one of these numbers, dropping those before; rejects when the connection ends. */
+  /**
+   * Returns the next payload of one of these numbers, and drops those before; rejects when the connection
+   * ends.
+   */
   next(...types: number[]): Promise<Buffer>
-  /** Resolves when the server has closed; rejects after `until`'s time. */
+  /** Resolves when the server has closed; rejects after the timeout of `until`. */
   untilClosed(): Promise<void>
   rekey(): void
   destroy(): void
 }
 
-/** Connects and agrees keys. */
+/** Connects and exchanges keys. */
 export async function connectRaw({ port, from, insert }: RawOptions): Promise<RawClient> {
   const socket = await connectSocket({ port, ...(from !== undefined && { from }) })
   const received: Buffer[] = []
@@ -107,7 +111,7 @@ export async function connectRaw({ port, from, insert }: RawOptions): Promise<Ra
   const original = protocol._onPayload
   protocol._onPayload = (payload) => {
     const type = payload[0] ?? 0
-    // Key exchanges stay with ssh2; it hands out slices of a buffer that it uses again.
+    // Key exchanges stay with ssh2; its payloads are slices of a buffer that it reuses.
     if (type >= 20 && type < 50) return original(payload)
     received.push(Buffer.from(payload))
     wake()
@@ -127,7 +131,7 @@ export async function connectRaw({ port, from, insert }: RawOptions): Promise<Ra
     })
   }
   protocol.start()
-  /** Resolves when `probe` answers; asked at every message that comes, for times are measured here. */
+  /** Resolves when `probe` returns a value; called at every message, since times are measured here. */
   const wait = <T>(what: string, probe: () => T | undefined): Promise<T> =>
     new Promise((resolve, reject) => {
       const end = (): void => {
@@ -181,7 +185,7 @@ export async function connectRaw({ port, from, insert }: RawOptions): Promise<Ra
   }
 }
 
-/** A TCP connection, and nothing else. Its errors are of no interest: they end it. */
+/** Opens a TCP connection only. Errors just end it. */
 export function connectSocket({ port, from }: RawOptions): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({
@@ -199,14 +203,14 @@ export function connectSocket({ port, from }: RawOptions): Promise<Socket> {
   })
 }
 
-/** A packet as it goes over the wire before there are keys (RFC 4253 6). */
+/** Returns a packet in the form before there are keys (RFC 4253 6). */
 export function clearPacket(payload: Uint8Array): Buffer {
   const padding = 8 - ((5 + payload.length) % 8) + 8
   const head = new Writer().uint32(1 + payload.length + padding).byte(padding)
   return head.raw(payload).raw(Buffer.alloc(padding)).finish()
 }
 
-/** `connectRaw`, and the service that sign-in is (RFC 4253 10). */
+/** Connects by `connectRaw` and requests the sign-in service (RFC 4253 10). */
 export async function connectToSignIn(options: RawOptions): Promise<RawClient> {
   const client = await connectRaw(options)
   client.send(serviceRequest('ssh-userauth'))
@@ -214,7 +218,7 @@ export async function connectToSignIn(options: RawOptions): Promise<RawClient> {
   return client
 }
 
-/** A client that has signed in by password. */
+/** Connects a client and signs in by password. */
 export async function signInRaw(
   options: RawOptions & { user: string; password: string },
 ): Promise<RawClient> {
@@ -254,11 +258,11 @@ export interface Signer {
   algorithm: string
   blob: Buffer
   sign(data: Buffer): Buffer
-  /** The whole signature field, where it is more than the algorithm's name and the signature. */
+  /** Makes the whole signature field, if it is more than the algorithm's name and the signature. */
   field?(data: Buffer): Buffer
 }
 
-/** Of a private key's text; `algorithm` where it is not the key's own name. */
+/** Returns the signer of a private key's text; `algorithm` if it is not the key's own name. */
 export function signerOf(privateKey: string, algorithm?: string): Signer {
   const parsed = ssh2.utils.parseKey(privateKey)
   if (parsed instanceof Error) throw parsed
@@ -275,15 +279,15 @@ export function signerOf(privateKey: string, algorithm?: string): Signer {
   }
 }
 
-/** The question whether a key would do: FALSE, string algorithm, string key (RFC 4252 7). */
+/** Queries whether a key would be accepted: FALSE, string algorithm, string key (RFC 4252 7). */
 export const keyOffer = (user: string, { algorithm, blob }: Signer): Buffer =>
   authRequest(user, 'publickey', new Writer().boolean(false).string(algorithm).string(blob).finish())
 
-/** TRUE, string algorithm, string key: what a signature covers, behind the session's id (RFC 4252 7). */
+/** TRUE, string algorithm, string key: the signed data behind the session's id (RFC 4252 7). */
 export const toBeSigned = (user: string, { algorithm, blob }: Signer): Buffer =>
   authRequest(user, 'publickey', new Writer().boolean(true).string(algorithm).string(blob).finish())
 
-/** A sign-in by key. `by` signs, over `sessionId`, a request that names `key`. */
+/** Makes a sign-in by key. `by` signs, over `sessionId`, a request that names `key`. */
 export function keyRequest(user: string, key: Signer, sessionId: Uint8Array, by: Signer = key): Buffer {
   const request = toBeSigned(user, key)
   const data = new Writer().string(sessionId).raw(request).finish()
@@ -291,7 +295,7 @@ export function keyRequest(user: string, key: Signer, sessionId: Uint8Array, by:
   return new Writer().raw(request).string(field).finish()
 }
 
-/** CHANNEL_OPEN of a session with the largest window. */
+/** Makes the CHANNEL_OPEN of a session with the largest window. */
 export const sessionOpen = (sender: number, window = 0x7fffffff): Buffer =>
   channelOpen('session', sender, window)
 
@@ -302,10 +306,10 @@ export const channelOpen = (
   typeData: Uint8Array = Buffer.alloc(0),
 ): Buffer => buildChannelOpen({ type, sender, window, maxPacket: 32_768, typeData })
 
-/** The methods that a USERAUTH_FAILURE names (RFC 4252 5.1). */
+/** Returns the methods of a USERAUTH_FAILURE (RFC 4252 5.1). */
 export const methodsOf = (failure: Buffer): string =>
   Buffer.from(new Reader(failure, 'USERAUTH_FAILURE', 1).string()).toString()
 
-/** The text of a USERAUTH_BANNER (RFC 4252 5.4). */
+/** Returns the text of a USERAUTH_BANNER (RFC 4252 5.4). */
 export const textOf = (banner: Buffer): string =>
   Buffer.from(new Reader(banner, 'USERAUTH_BANNER', 1).string()).toString()

@@ -1,4 +1,4 @@
-/** Few bytes of an RDP target that ask for much memory, or much time, from whoever draws its recording. */
+/** A few bytes of an RDP target that cost the drawing of its recording much memory or time. */
 import { Buffer } from 'node:buffer'
 import { expect, test } from 'vitest'
 import { MAX_UPDATE } from '../../recordings/decode/graphics/rdp/message.ts'
@@ -7,15 +7,15 @@ import { bitmap, message, words } from '../recordings/decode/graphics/rdp/update
 
 const MIB = 1024 * 1024
 const SIZE = { width: 64, height: 64 }
-/** Of buffers beside what was sent: a bitmap of 2^22 pixels, a few times before it is collected. */
+/** Buffers besides the received data: a bitmap of 2^22 pixels, several times before it is collected. */
 const CAP = 160 * MIB
-/** Pixels between two pauses, each some nanoseconds: 4 Mi, and those of the bitmap that has gone past them. */
+/** Pixels between two pauses, each some nanoseconds: 4 Mi, and those of the bitmap that exceeded them. */
 const PIXELS_PER_TURN = 8 * MIB
-/** Bitmaps of one update: their number has 16 bits. */
+/** The most bitmaps of one update: their number has 16 bits. */
 const MOST = 0xffff
 
 const SQUARE = { width: 2048, height: 2048 }
-/** Runs of 65,535 values, and the rest. */
+/** Encodes runs of 65,535 values, and the rest. */
 const runs = (count: number): Buffer => {
   const rest = Buffer.of(0xf3, count & 0xff, (count % 0xffff) >> 8, 7)
   rest.writeUInt16LE(count % 0xffff, 1)
@@ -24,7 +24,7 @@ const runs = (count: number): Buffer => {
     rest,
   ])
 }
-/** Rows of 47 differences of 0 each: a byte of plane for 47 pixels. */
+/** Encodes rows of 47 differences of 0 each: a byte of plane for 47 pixels. */
 const planes = (width: number, height: number): Buffer =>
   Buffer.concat([Buffer.of(0x30), Buffer.alloc((3 * height * width) / 47, 0xf2)])
 
@@ -54,7 +54,7 @@ test.each(Object.entries(CASES))('bitmaps without end, each %s', (_name, one) =>
   const painter = new RdpPainter(SIZE)
   const before = process.memoryUsage().arrayBuffers
   let [held, cost] = [0, 0]
-  // As many turns as whoever draws has an allowance for; there would be thousands.
+  // Take as many turns as the drawing thread may use; there would be thousands.
   let rest: Uint8Array = update
   for (let turn = 0; turn < 24 && (rest.length > 0 || painter.isPaused); turn++) {
     const painted = painter.painted

@@ -1,6 +1,6 @@
 /**
- * A client and a program on the target that have agreed on it move data beside the desktop: under names of formats that nobody
- * knows, in answers that say that they failed, in the rest of messages, in requests and packets that are for something else.
+ * A client and a program on the target conspire to move data beside the desktop: in unknown formats' names,
+ * in failed responses, in the rest of messages, in requests and packets with another purpose.
  */
 import { Buffer } from 'node:buffer'
 import { hash } from 'node:crypto'
@@ -27,7 +27,7 @@ const offer = (id: number, name: string) =>
   )
 const ask = (id: number) => clipboard(4, 0, new ByteWriter().uint32(id).finish())
 
-/** Bytes of the loot that have come to the target, or to the client, on a channel. */
+/** Counts the bytes of the loot that have reached the target, or the client, on a channel. */
 const lootOf = (world: World, side: 'client' | 'target') =>
   world[side].heard().channels.reduce((sum, [, message]) => {
     let [count, at] = [0, message.indexOf('loot')]
@@ -120,7 +120,7 @@ const numbers = (...all: number[]) => all.reduce((writer, one) => writer.uint32(
 
 const create = (path: Uint8Array) => numbers(1, 0, 0, 0, 0, 1, 0x40, path.length).bytes(path).finish()
 
-/** With a file on the drive and a job of the printer open, each as 7. */
+/** Opens a file on the drive and a job of the printer, each as 7. */
 async function sharing(options?: WorldOptions): Promise<World> {
   const world = await newWorldWithDesktop({ rights: EVERYTHING, ...options })
   world.client.channel('rdpdr', announce())
@@ -140,7 +140,7 @@ const withLoot = (...head: number[]) =>
     .finish()
 const FAILED = 0xc0000001
 
-/** What passes in each way, and what of it the audit log has to have. */
+/** Data that passes in each way, and the part that the audit log must have. */
 const WAYS: Record<string, (world: World) => void> = {
   'a read that failed': ({ client, target }) => {
     target.channel('rdpdr', request(DRIVE, 7, 2, 3, empty))
@@ -208,9 +208,9 @@ test.each(Object.keys(WAYS))('what passes by %s is told', async (way) => {
   await vi.waitFor(() => expect(world.closed).toHaveLength(1))
   const sizes = told(world, 'file.transfer').map(({ size }) => size as number)
   const sum = sizes.reduce((all, size) => all + size, 0)
-  // Versions and numbers, which are looted too.
+  // Versions and numbers, which also count as loot.
   expect(passed - sum).toBeLessThanOrEqual(16)
-  // The names that the file and the job were opened by.
+  // The names by which the file and the job were opened.
   expect(sum).toBeLessThanOrEqual(passed + 40)
 })
 
@@ -254,7 +254,7 @@ test.each<[string, number, (name: Uint8Array) => Uint8Array, number, number?]>([
   world.client.stream.closed = true
   world.client.stream.onClosed?.()
   await vi.waitFor(() => expect(world.closed).toHaveLength(1))
-  // Once a drive, not once a name.
+  // Once for each drive, not once for each name.
   const [one, ...others] = told(world, 'file.transfer').filter(({ path }) => path !== 'PRN3')
   expect(others).toEqual([])
   expect(one).toMatchObject({ path: 'home:', direction: 'down' })

@@ -1,4 +1,7 @@
-/** Attacks on the sign-in of clients of RDP at a whole broker: guessing, by NLA and inside TLS, and finding out who exists. */
+/**
+ * Attacks on the sign-in of RDP clients at a whole broker: guessing, by NLA and inside TLS, and discovering
+ * user names.
+ */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -22,7 +25,7 @@ beforeAll(async () => {
 })
 afterAll(async () => await broker?.stop())
 
-/** 'in' as far as a desktop of the bastion's own, or what the client is told; by TLS that is the form. */
+/** Returns 'in' if a desktop of the bastion's own appears, or else the error; by TLS that is the form. */
 async function show(login: string, password: string, security: RdpSecurity): Promise<string> {
   try {
     const session = { port: broker.ports.rdp!, login, password, rdp: { security: [security] } }
@@ -36,7 +39,7 @@ async function show(login: string, password: string, security: RdpSecurity): Pro
   }
 }
 
-/** What the audit log has of the next sign-in by RDP, or of as many. */
+/** Returns the log entries of the next sign-ins by RDP, one unless `count` is set. */
 async function outcomes(count: number, work: () => Promise<unknown>): Promise<Record<string, unknown>[]> {
   const all = () =>
     eventsIn(broker.log()).filter(

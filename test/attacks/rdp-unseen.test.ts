@@ -1,6 +1,7 @@
 /**
- * Somebody who is let in over RDP acts so that the recording does not show it: before there is a picture, on a desktop that
- * nothing can be seen on, with a target that is told not to draw, while its pictures are not taken, and at the very end.
+ * An authorized user acts over RDP so that the recording does not show it: before the first picture, on an
+ * empty desktop, with a target that was ordered not to draw, without accepting its pictures, and at the very
+ * end.
  */
 import { Buffer } from 'node:buffer'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -29,10 +30,10 @@ import { openTarget, takeDesktop } from '../proxies/rdp/sessions.ts'
 import { until } from '../until.ts'
 
 const SIZE = { width: 800, height: 600 }
-/** Of FrontDesktop, which is the target here. */
+/** The share of FrontDesktop, which is the target here. */
 const SHARE = 0x000103ea
 const words = (...numbers: number[]) => Buffer.from(Uint16Array.from(numbers).buffer)
-/** All of the desktop in one colour, by runs. */
+/** Fills the desktop with one colour, by runs. */
 const WHOLE: Update = {
   code: UPDATE.bitmap,
   data: Buffer.concat([
@@ -41,7 +42,7 @@ const WHOLE: Update = {
   ]),
 }
 const MARKS = 400
-/** Eight white pixels in a place of their own; nothing else is drawn there. */
+/** Draws eight white pixels in a place that is used only here. */
 const mark = (place: number): Update => ({
   code: UPDATE.bitmap,
   data: Buffer.concat([
@@ -49,19 +50,19 @@ const mark = (place: number): Update => ({
     Buffer.alloc(16, 0xff),
   ]),
 })
-/** What it takes some time to send. */
+/** An update that takes some time to send. */
 const NOISE: Update = {
   code: UPDATE.bitmap,
   data: Buffer.concat([words(1, 1, 0, 0, 199, 149, 200, 150, 16, 0, 60_000), Buffer.alloc(60_000, 'noise')]),
 }
 
-/** Bytes that wait: a target with as many does without a picture that is gone before it could be sent. */
+/** Waiting bytes at which a target skips pictures that are out of date before they could be sent. */
 const SKIPPED = 1024 * 1024
 
 let desktop: RdpDesktop
 let target: Door
 let reach: ReachableDesktop
-/** What the target does once somebody has its desktop, for input, and with what is said to it. */
+/** Serves a client that has the target's desktop: handles input, and can write to it. */
 let begin: (front: FrontDesktop, tls: TLSSocket) => void
 let act: (front: FrontDesktop, events: readonly InputEvent[], tls: TLSSocket) => void
 let hear: (data: Uint8Array) => void
@@ -94,7 +95,7 @@ afterAll(async () => {
   await target?.close()
 })
 
-/** As a client that sends login and password inside TLS. */
+/** Connects as a client that sends login and password inside TLS. */
 async function view(size = SIZE): Promise<{ client: RdpTarget; seen: ReturnType<typeof takeDesktop> }> {
   const { port, password } = desktop
   const rdp = { security: ['tls'], logonWait: 0 } as const
@@ -114,7 +115,7 @@ const keys = () => visit().input.flatMap((event) => (event.kind === 'key' ? [eve
 const running = async () =>
   (await desktop.broker.must<{ id: string }[]>('GET', '/sessions?status=current'))[0]!.id
 
-/** Places of marks that the recording of the session ends with, once that is closed. */
+/** Returns the places of the marks at the end of the session's recording, once that is closed. */
 async function recordedMarks(id: string): Promise<number[]> {
   await until('the end of the session', async () =>
     (await desktop.closedSessions()).find((row) => row.id === id),
@@ -183,7 +184,7 @@ test.each([
   begin = (front, tls) => {
     begin = () => undefined
     front.draw(WHOLE)
-    // As real ones it does without what it cannot send, and what it would draw again has changed.
+    // Like real ones, it skips updates that it cannot send, since the picture has changed by then.
     const timer = setInterval(() => {
       if (tls.destroyed) clearInterval(timer)
       else for (let n = 0; n < 20 && tls.writableLength === 0; n++) front.draw(NOISE)

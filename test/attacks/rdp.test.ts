@@ -1,4 +1,7 @@
-/** Attacks 10 and 43 over RDP at a whole broker: connections that never sign in, and peers that flood or never read. */
+/**
+ * Attacks 10 and 43 over RDP at a whole broker: connections that never sign in, and peers that flood or never
+ * read.
+ */
 import { Buffer } from 'node:buffer'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,9 +21,9 @@ import { openTarget, takeDesktop } from '../proxies/rdp/sessions.ts'
 import { until } from '../until.ts'
 import { residentOf } from './setting.ts'
 
-/** What one of them may add to the broker's memory, in KiB. */
+/** The most that one of them may add to the broker's memory, in KiB. */
 const ALLOWED = 96 * 1024
-/** Longer than it takes to fill that, were nothing bounded. */
+/** Longer than filling that would take if nothing bounded it. */
 const FLOOD_MS = 2_000
 /** PTRFLAGS_MOVE (MS-RDPBCGR 2.2.8.1.1.3.1.1.3). */
 const POINTER_MOVE = 0x0800
@@ -36,7 +39,7 @@ const PICTURE_SIZE = PICTURE.reduce((sum, { data }) => sum + data.length, 0)
 let desktop: RdpDesktop
 let target: Door
 let reach: ReachableDesktop
-/** What the target does once somebody sees its desktop. */
+/** Called when a client sees the target's desktop. */
 let after: (front: FrontDesktop, tls: TLSSocket) => void = () => undefined
 const sockets: { destroy(): void }[] = []
 
@@ -55,7 +58,7 @@ afterAll(async () => {
   await target?.close()
 })
 
-/** As a client that sends login and password inside TLS. */
+/** Connects as a client that sends login and password inside TLS. */
 async function view(): Promise<RdpTarget> {
   const { port, password } = desktop
   const rdp = { security: ['tls'], logonWait: 0 } as const
@@ -64,7 +67,7 @@ async function view(): Promise<RdpTarget> {
   return client
 }
 
-/** How far a connection gets before it stops. */
+/** The stages at which a connection stops. */
 const STAGES: ((socket: Socket) => void)[] = [
   () => undefined,
   (socket) => socket.write(Buffer.from('0300002c', 'hex')),
@@ -106,7 +109,7 @@ test('connections that stop in the middle of it are cut, and others get in meanw
   )
 })
 
-/** The most memory that the broker has in a while, over what it had before. */
+/** Returns the broker's largest memory for a while, minus its memory before. */
 async function growth(): Promise<number> {
   const before = residentOf(desktop)
   let most = before
@@ -132,7 +135,7 @@ test('a target that floods a client which has stopped reading is stopped, and ta
   await until('a flood', () => sent > 2 * PICTURE_SIZE || undefined)
   client.stream.paused = true
   expect(await growth()).toBeLessThan(ALLOWED)
-  // It is recorded for a while, and then it does not go on.
+  // The flood is recorded for a while, and then stops.
   let held = 0
   await until('the end of the flood', async () => {
     held = sent

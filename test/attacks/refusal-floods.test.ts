@@ -1,7 +1,7 @@
 /**
- * Strangers who are refused as fast as they can be: over HTTPS, requests written behind each other without waiting for
- * answers, and over SSH. Meanwhile somebody works in a session. What is looked at is the session, the answers, and the
- * audit log, which has to have counted all of it in a few rows.
+ * Clients that are refused as fast as possible: over HTTPS with pipelined requests, and over SSH. Meanwhile a
+ * user works in a session. The test checks the session, the responses, and the audit log, which must have
+ * counted all of them in a few rows.
  */
 import { once } from 'node:events'
 import { connect } from 'node:tls'
@@ -12,12 +12,12 @@ import { until } from '../until.ts'
 import { begin, describeAttacks } from './setting.ts'
 
 const AT_ONCE = 10
-/** Each writes more requests than are answered: the bastion ends it before. */
+/** Each writes more requests than are answered: the bastion closes it earlier. */
 const CONNECTIONS = 40
 const REQUESTS = 50
 
 describeAttacks('a flood of refused sign-ins', (setting) => {
-  /** Writes all requests at once; answers with how many were answered by 401 until the bastion closed. */
+  /** Writes all requests at once; returns how many got a 401 before the bastion closed. */
   async function pipeline(key: string): Promise<number> {
     const socket = connect({
       host: '127.0.0.1',
@@ -90,7 +90,7 @@ describeAttacks('a flood of refused sign-ins', (setting) => {
       first: expect.any(String),
       last: expect.any(String),
     })
-    // whoever signs in now does
+    // new sign-ins succeed now
     const other = await setting.arrive()
     await begin(other, 'true')
   })

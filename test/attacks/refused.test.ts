@@ -81,7 +81,7 @@ describeAttacks('never allowed', (setting) => {
       expect((await client.next(MSG.channelSuccess, MSG.channelFailure))[0]).toBe(MSG.channelFailure)
       await bastion.events('channel.denied', before + 1)
       expect((await denials()).slice(before)).toEqual([denied])
-      // The channel itself goes on.
+      // The channel itself stays open.
       client.send(buildExec(id, true, 'echo still here'))
       expect((await client.next(MSG.channelSuccess, MSG.channelFailure))[0]).toBe(MSG.channelSuccess)
     })

@@ -1,4 +1,4 @@
-/** Requests to the API as no client would send them, and answers as they came. */
+/** Requests to the API that no ordinary client sends, and their raw responses. */
 import { readFileSync } from 'node:fs'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { request } from 'node:https'
@@ -11,7 +11,7 @@ export interface Answer {
   body: string
 }
 
-/** Path and body go as they are; a body is JSON unless the headers say otherwise. */
+/** Sends path and body unchanged; a body is JSON unless the headers differ. */
 export async function sendAsIs(
   broker: Broker,
   method: string,
@@ -26,7 +26,7 @@ export async function sendAsIs(
   return { status: statusCode, headers: response.headers, body: Buffer.concat(parts).toString() }
 }
 
-/** Of an answer that is read and not kept: status and bytes. */
+/** Reads a response without storing it: returns status and bytes. */
 export async function weighed(
   broker: Broker,
   path: string,
@@ -53,7 +53,7 @@ function responseTo(
         path,
         method,
         ca: readFileSync(join(broker.dataFolder, 'tls', 'cert.pem')),
-        // The self-signed certificate is in the name of the host, not of this address.
+        // The self-signed certificate names the host, not this address.
         checkServerIdentity: () => undefined,
         headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
       },
@@ -64,7 +64,7 @@ function responseTo(
   })
 }
 
-/** Signs in; answers with the cookie. */
+/** Signs in; returns the cookie. */
 export async function signInAs(broker: Broker, user: string, password: string): Promise<string> {
   const answer = await sendAsIs(broker, 'POST', '/api/session', {}, JSON.stringify({ user, password }))
   if (answer.status !== 200) throw new Error(`${user} cannot sign in: ${answer.body}`)

@@ -50,7 +50,7 @@ const INJECTIONS = [
   '/*',
 ]
 
-/** Everything in the database, to see that nothing was changed. */
+/** Returns the whole database, to check that nothing has changed. */
 function dump(): string {
   const database = new DatabaseSync(join(dirname(h.certPath), 'sallyport.db'), { readOnly: true })
   const tables = database.prepare("select name from sqlite_schema where type = 'table' order by name").all()
@@ -134,7 +134,7 @@ it('secrets are no fields, neither to search nor to sort by nor to show', async 
   ]
   for (const path of PATHS) {
     for (const column of columns) {
-      // the name of the key by which a session was opened
+      // the name of the key that opened the session
       if (path === '/sessions' && column === 'api_key') continue
       expect((await get(path, { q: `${column}~*` })).body.error, `${path} ${column}`).toBe('unknown_field')
       expect((await get(path, { sort: column })).status, `${path} ${column}`).toBe(400)
@@ -172,6 +172,6 @@ it('an expression that costs is refused, or answered in bounded time', async () 
   ]) {
     expect([200, 400]).toContain((await get('/devices', { q })).status)
   }
-  // what a pattern with backtracking would take centuries for
+  // a backtracking pattern would need centuries
   expect(performance.now() - begin).toBeLessThan(5000)
 })

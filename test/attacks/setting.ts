@@ -1,4 +1,7 @@
-/** What the tests of signed-in clients share: a bastion, raw clients that are dropped after each test, and a look at the broker. */
+/**
+ * The shared part of the tests of signed-in clients: a bastion, raw clients that are closed after each test,
+ * and access to the broker.
+ */
 import { readFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import { buildExec, buildGlobalRequest } from '../../proxies/ssh/codec/build.ts'
@@ -10,25 +13,25 @@ import { describeWithPeers, type Peer } from '../peers/program.ts'
 import { until } from '../until.ts'
 import { type RawClient, sessionOpen, signInRaw } from './raw.ts'
 
-/** The programs without which there is no bastion to attack. */
+/** The programs that a bastion under attack needs. */
 export const PEERS: readonly Peer[] = ['sshd', 'ssh', 'ssh-keygen']
-/** What a client calls its channel. */
+/** The client's number of its channel. */
 export const OWN = 7
 
 export interface Setting {
-  /** From `beforeAll` on. */
+  /** Set in `beforeAll`. */
   readonly bastion: Bastion
-  /** A client that has signed in, to srv1 unless another login string is given. */
+  /** Returns a client that has signed in, to srv1 unless another login string is given. */
   arrive(user?: string): Promise<RawClient>
-  /** The broker's resident memory in KiB. */
+  /** Returns the broker's resident memory in KiB. */
   resident(): number
-  /** The `subprotocol` of all events channel.denied, when there are at least so many. */
+  /** Returns the `subprotocol` of all events channel.denied, once there are `count`. */
   denials(count?: number): Promise<unknown[]>
 }
 
 /**
- * `describe` with a bastion of its own. After each test its clients are dropped and their sessions must end: whatever
- * they have sent, the broker is still there.
+ * `describe` with its own bastion. After each test its clients are closed and their sessions must end: the
+ * broker has survived their messages.
  */
 export function describeAttacks(title: string, body: (setting: Setting) => void): void {
   describeWithPeers(title, PEERS, () => {
@@ -62,7 +65,7 @@ export function describeAttacks(title: string, body: (setting: Setting) => void)
   })
 }
 
-/** The resident memory of a bastion's broker in KiB. */
+/** Returns the resident memory of a bastion's broker in KiB. */
 export function residentOf({ broker }: Pick<Bastion, 'broker'>): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${broker.pid}/status`, 'utf8'))?.[1])
 }
@@ -75,14 +78,14 @@ export async function noSession({ broker }: Bastion): Promise<void> {
   })
 }
 
-/** Opens a session's channel; answers with the bastion's number for it. */
+/** Opens a session's channel; returns the bastion's number of it. */
 export async function openSession(client: RawClient, own = OWN, window?: number): Promise<number> {
   client.send(sessionOpen(own, window))
   const answer = await client.next(MSG.channelOpenConfirmation, MSG.channelOpenFailure)
   return parseChannelOpenConfirmation(answer).sender
 }
 
-/** A channel with a program that is running. */
+/** Opens a channel with a running program. */
 export async function begin(client: RawClient, command = 'cat', own = OWN, window?: number): Promise<number> {
   const id = await openSession(client, own, window)
   client.send(buildExec(id, true, command))
@@ -90,7 +93,7 @@ export async function begin(client: RawClient, command = 'cat', own = OWN, windo
   return id
 }
 
-/** A request that is always refused: with its answer all that was sent before has been read. */
+/** Sends a request that is always refused: its answer proves that all earlier data has been read. */
 export async function settle(client: RawClient): Promise<void> {
   client.send(buildGlobalRequest({ name: 'keepalive@openssh.com', wantReply: true, data: Buffer.alloc(0) }))
   await client.next(MSG.requestFailure)
@@ -100,7 +103,7 @@ export async function settle(client: RawClient): Promise<void> {
 export const forward = (host: string, port: number): Buffer =>
   new Writer().string(host).uint32(port).string('127.0.0.1').uint32(1).finish()
 
-/** A device with the service `ssh` at this port of the machine, which ops1 may use as `ops1+root@NAME`. */
+/** Creates a device with the service `ssh` at this local port, which ops1 may use as `ops1+root@NAME`. */
 export async function provisionTarget(
   { broker }: Bastion,
   name: string,

@@ -1,4 +1,4 @@
-/** SFTP with one direction, by a client that keeps no rule. */
+/** SFTP in one direction, with a client that follows no rule. */
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -44,7 +44,7 @@ describeAttacks('SFTP one way', (setting) => {
   })
   afterAll(() => rights(...ALL_RIGHTS))
 
-  /** An SFTP channel whose version has been agreed. */
+  /** Opens an SFTP channel and agrees its version. */
   async function subsystem(client: RawClient, window?: number): Promise<number> {
     const id = await openSession(client, undefined, window)
     client.send(buildChannelRequest(id, 'subsystem', true, new Writer().string('sftp').finish()))
@@ -146,7 +146,7 @@ describeAttacks('SFTP one way', (setting) => {
     const id = await subsystem(client, 400)
     const piece = Buffer.concat(Array.from({ length: 900 }, (_, n) => named(FXP.opendir, n, '/')))
     client.send(buildData(id, piece))
-    // Its answers take more than its window; questions that are allowed wait behind them.
+    // The answers exceed the client's window; allowed requests wait behind them.
     for (let turn = 0; turn < 50; turn++) {
       client.send(
         buildData(id, Buffer.concat(Array.from({ length: 1000 }, (_, n) => named(FXP.stat, n, '/')))),

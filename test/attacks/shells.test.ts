@@ -1,4 +1,4 @@
-/** Who may only copy files, against accounts whose shell reads a line otherwise than sh does. */
+/** A user who may only copy files, against accounts whose shell parses a line differently from sh. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -36,7 +36,9 @@ describeWithPeers('an account with another shell', [...PEERS, 'fish', 'tcsh'], (
     await run('chown', ['-R', bastion.account.name, home])
   })
 
-  /** Sends a command on a connection of its own; answers with the line that the user reads, when the channel has ended. */
+  /**
+   * Sends a command on its own connection; returns the line that the user reads, when the channel has ended.
+   */
   async function told(command: string): Promise<string> {
     const client = await signInRaw({
       port: bastion.broker.ports.ssh,
@@ -88,7 +90,7 @@ describeWithPeers('an account with another shell', [...PEERS, 'fish', 'tcsh'], (
         scp(bastion.home, bastion.login(), from, to, ['-O'])
       for (const to of ['in/up', "'in/up two'", '"in/up=3,x@y~"', '~/in/up4', 'in/up\\ 5']) {
         const { code, stderr } = await copy(local, { remote: to })
-        // Double quotes are no words here: a client's user quotes by single ones, or by a backslash.
+        // Double quotes are not supported here: users quote by single ones, or by a backslash.
         if (to.startsWith('"')) expect(stderr).toMatch(/use scp without -O/)
         else expect({ to, code, stderr }).toEqual({ to, code: 0, stderr: '' })
       }
@@ -99,7 +101,7 @@ describeWithPeers('an account with another shell', [...PEERS, 'fish', 'tcsh'], (
       expect((await copy({ remote: 'in/*.txt' }, back)).code).toBe(0)
       expect(readFileSync(join(back, 'a.txt'), 'utf8')).toBe('a')
       expect(readFileSync(join(back, 'b c.txt'), 'utf8')).toBe('b')
-      // As scp sends it without quotes: two words.
+      // scp sends the name without quotes: two words.
       const { code, stderr } = await copy({ remote: 'in/b c.txt' }, back)
       expect(code).not.toBe(0)
       expect(stderr).toMatch(/use scp without -O/)

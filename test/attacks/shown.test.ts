@@ -1,6 +1,7 @@
 /**
- * Attack cases 46 and 47: what a session, its names and its descriptions hold is shown to auditors and administrators
- * by the command line, the API, the live view and the page of a recording, and does nothing there.
+ * Attack cases 46 and 47: the contents, names and descriptions of a session are shown to auditors and
+ * administrators by the command line, the API, the live view and the page of a recording, and have no effect
+ * there.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -20,7 +21,7 @@ import { type Answer, sendAsIs, signInAs } from './requests.ts'
 import { noSession } from './setting.ts'
 
 const LONG = 120_000
-/** Of the same kind as a file's name, for a command line and a reason. */
+/** Like the file's name, for a command line and a reason. */
 const C1 = `\u009b2J \u009d0;owned\u009c \u202e${NAME}`
 
 describeWithPeers('what is hostile', ['sshd', 'ssh', 'sftp', 'chromium'], () => {
@@ -29,7 +30,7 @@ describeWithPeers('what is hostile', ['sshd', 'ssh', 'sftp', 'chromium'], () => 
   let cookie: string
   let shell: SessionRow
   let sessions: SessionRow[]
-  /** What a watcher of the shell was sent. */
+  /** The messages to a watcher of the shell. */
   let live = ''
 
   const get = (path: string): Promise<Answer> => sendAsIs(bastion.broker, 'GET', path, { cookie })
@@ -156,7 +157,7 @@ describeWithPeers('what is hostile', ['sshd', 'ssh', 'sftp', 'chromium'], () => 
     }, LONG)
     afterAll(() => browser?.stop())
 
-    /** Has the page had time for what it was going to do? Scripts have run, and pictures were asked for. */
+    /** Waits until the page's scripts have run, and its pictures were requested. */
     const settled = async (page: Page): Promise<void> => {
       await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 300)))')
     }

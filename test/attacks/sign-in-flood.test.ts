@@ -1,4 +1,6 @@
-/** Somebody who tries passwords as fast as they can, and is locked out: everybody else signs in meanwhile. */
+/**
+ * A client that guesses passwords as fast as possible is locked out: all other users can sign in meanwhile.
+ */
 import { readFileSync } from 'node:fs'
 import { connect as connectTcp } from 'node:net'
 import { join } from 'node:path'
@@ -15,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => broker.stop())
 
-/** Statuses of sign-ins, one after the other, from an address of the loopback network. */
+/** Collects the statuses of consecutive sign-ins from an address of the loopback network. */
 class Guesser {
   readonly statuses: number[] = []
   readonly #from: string
@@ -74,7 +76,7 @@ it('one address that is locked out and goes on takes nobody’s turn at the sign
   let isOver = false
   const guessers = Array.from({ length: CONNECTIONS }, () => new Guesser('127.0.0.2'))
   const flood = guessers.map(async (guesser, n) => {
-    // a connection that is closed under it is one more try
+    // a closed connection counts as one more attempt
     while (!isOver) await guesser.try(`guess${n}`, 'wrong').catch(() => sleep(20))
   })
   const person = new Guesser('127.0.0.1')
@@ -87,7 +89,7 @@ it('one address that is locked out and goes on takes nobody’s turn at the sign
   isOver = true
   await Promise.all(flood)
   for (const one of [...guessers, person]) one.close()
-  // the guesses were refused, all alike
+  // all guesses got the same refusal
   const statuses = new Set(guessers.flatMap((guesser) => guesser.statuses))
   expect([...statuses].filter((status) => status !== 503)).toEqual([401])
 })

@@ -63,7 +63,7 @@ describeWithPeers('sign-in', PEERS, () => {
 
   const isFailure = ([type]: Buffer): boolean => type === AUTH.failure
 
-  /** How often the events say that this client was signed in. */
+  /** Returns how many events report a sign-in of this client. */
   async function signIns(client: RawClient): Promise<number> {
     return (await bastion.events('auth.success')).filter((event) => event['client_port'] === client.port)
       .length
@@ -241,7 +241,7 @@ describeWithPeers('sign-in', PEERS, () => {
       const client = await arrive()
       client.send(passwordRequest(user, bastion.password), sessionOpen(0), buildExec(0, true, 'id'))
       await client.untilClosed()
-      // Passwords are computed in the order in which they came: after this one that one is done.
+      // Passwords are checked in the order of arrival: after this one that one is done.
       expect((await ssh(bastion.home, bastion.login(), ['true'])).code).toBe(0)
       const opened = (await bastion.events('session.open')).map((event) => event['client_port'])
       expect(opened).not.toContain(client.port)
@@ -337,7 +337,7 @@ describeWithPeers('sign-in', PEERS, () => {
       const client = await arrive()
       for (let n = 0; n < 30; n++) client.send(interactiveRequest(user), interactiveAnswer(`wrong ${n}`))
       await client.untilClosed()
-      // Passwords are computed in the order in which they came: after this one all of those are done.
+      // Passwords are checked in the order of arrival: after this one all of those are done.
       expect((await ssh(bastion.home, bastion.login(), ['true'])).code).toBe(0)
       const failures = (await bastion.events('auth.failure')).filter(
         (event) => event['client_port'] === client.port,
@@ -370,7 +370,7 @@ describeWithPeers('sign-in', PEERS, () => {
       }
       expect(textOf(await client.next(AUTH.banner))).toMatch(/too many/)
       client.send(passwordRequest(user, bastion.password))
-      // The same client on a new connection: all that the old one said has been read by then.
+      // The same client on a new connection: all messages of the old one have been read by then.
       const { code } = await ssh(bastion.home, bastion.login({ options: [`BindAddress=${from}`] }), ['true'])
       expect(code).toBe(0)
       expect(await signIns(client)).toBe(0)

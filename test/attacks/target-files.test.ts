@@ -1,4 +1,7 @@
-/** A target that gives other files than were asked for, or hides its text in their names (CVE-2019-6109, 6110, 6111). */
+/**
+ * A target that sends other files than requested, or hides its text in their names (CVE-2019-6109, 6110,
+ * 6111).
+ */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { buildClose, buildData, buildExec, buildExitStatus } from '../../proxies/ssh/codec/build.ts'
 import { dataOf, MSG } from '../../proxies/ssh/codec/messages.ts'
@@ -29,7 +32,7 @@ describeWithPeers('a target as the source of a copy', PEERS, () => {
     await noSession(bastion)
   })
 
-  /** What a client gets that asks for a file and says yes to all. */
+  /** Returns the files of a client that requests one and accepts all. */
   async function fetch(command: string, records: string): Promise<{ client: RawClient; text: string }> {
     script = (leg, channel) => {
       leg.send(buildData(channel, Buffer.from(records, 'latin1')))

@@ -1,4 +1,4 @@
-/** A target that keeps no rule: an SSH server that lets the bastion in and then says what a test has it say. */
+/** A target that follows no rule: an SSH server that accepts the bastion and then sends a test's messages. */
 import type { AddressInfo, Socket } from 'node:net'
 import ssh2, { type AuthContext, type Connection } from 'ssh2'
 import { buildChannelOpenConfirmation, buildChannelSuccess } from '../../proxies/ssh/codec/build.ts'
@@ -6,33 +6,33 @@ import { MSG, parseChannelOpen, parseChannelRequest } from '../../proxies/ssh/co
 import { Transport } from '../../proxies/ssh/transport/transport.ts'
 import { generateKey } from '../peers/keys.ts'
 
-/** The number that this target gives its one channel. */
+/** The target's number of its one channel. */
 export const TARGET_CHANNEL = 40
 export const TARGET_WINDOW = 1_000_000
 
 export interface HostileTarget {
   port: number
-  /** Connection-layer messages that the bastion has sent, of all connections. */
+  /** Connection-layer messages from the bastion, of all connections. */
   received: Buffer[]
-  /** Of the last connection. */
+  /** The leg of the last connection. */
   readonly leg: Transport | undefined
   stop(): void
 }
 
-/** What is said when the client's program begins; `channel` is the bastion's number. */
+/** Runs when the client's program begins; `channel` is the bastion's number. */
 export type Script = (leg: Transport, channel: number) => void
 
 export interface HostileOptions {
   script?: () => Script
-  /** Its host key; default: a new one of Ed25519. */
+  /** The host key; default: a new one of Ed25519. */
   privateKey?: string
-  /** Takes the passwords that it is shown. */
+  /** Collects the received passwords. */
   passwords?: string[]
 }
 
 /**
- * Confirms channels, grants their main requests and answers no other, and runs the script at the main request. Without
- * a script it says nothing by itself.
+ * Confirms channels, grants their main requests and answers no other, and runs the script at the main
+ * request. Without a script it sends nothing by itself.
  */
 export async function startHostileTarget(
   folder: string,

@@ -1,4 +1,4 @@
-/** Who comes over Telnet and rlogin and keeps no rule: held off before the sign-in, bounded after it. */
+/** Telnet and rlogin clients that follow no rule: rejected before the sign-in, bounded after it. */
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -34,7 +34,7 @@ describeWithPeers('clients of clear text', ['sshd', 'ssh'], () => {
 
   const telnet = (from?: string) =>
     bareTelnet({ port: bastion.broker.ports.telnet!, ...(from !== undefined && { from }) })
-  /** A socket that sends these bytes, and what has come, one character for each byte. */
+  /** Opens a socket that sends these bytes, and returns the received data, one character for each byte. */
   async function plain(port: number, bytes: Uint8Array, from = '127.0.0.1') {
     const socket = connect({ host: '127.0.0.1', port, localAddress: from })
     sockets.push(socket)

@@ -1,4 +1,4 @@
-/** Telnet and rlogin targets that are broken, hostile, or just not what was expected. */
+/** Telnet and rlogin targets that are broken, hostile, or simply unexpected. */
 import { Buffer } from 'node:buffer'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -39,7 +39,7 @@ describeWithPeers('a target with a terminal', ['ssh'], () => {
       port: target.port,
       credentials: [{ type: 'password', password: PASSWORD }],
       ...more,
-      // These targets ask for a password alone.
+      // These targets prompt for a password only.
       policy: { password_prompt: '(?i)password:\\s*$', ...more.policy },
     })
     return { target, login }
@@ -125,7 +125,7 @@ describeWithPeers('a target with a terminal', ['ssh'], () => {
   test('echoes the password', async () => {
     const { terminal, target } = await open(async (socket, heard) => {
       await asksPassword(socket, heard)
-      // In pieces, as a terminal would.
+      // Send pieces, as from a terminal.
       for (const character of PASSWORD) socket.write(character)
       socket.write('\r\nsw1> ')
       await heard('exit\r')
@@ -212,7 +212,7 @@ describeWithPeers('a target with a terminal', ['ssh'], () => {
     await terminal.expect('sw1> ')
     terminal.send('\r')
     await until('Return', () => target.received().includes(`${PASSWORD}\r\0\r\0`) || undefined)
-    // OpenSSH's own escape for it, at the begin of a line.
+    // OpenSSH's own escape for it, at the beginning of a line.
     terminal.send('~B')
     await until('the break', () => target.received().includes(Buffer.of(IAC, COMMAND.BRK)) || undefined)
   })
@@ -272,7 +272,7 @@ describeWithPeers('a target with a terminal', ['ssh'], () => {
       const { terminal, target } = await open(async (socket, heard) => {
         await accepts(socket, heard)
         await heard('go\r')
-        // Without urgency, which a target's system may lose: it is where it stands that tells.
+        // Sent without urgency, which a target's system may lose: the position decides.
         socket.write('\x80and more', 'latin1')
       }, rlogin)
       await terminal.expect('sw1> ')

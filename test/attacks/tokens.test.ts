@@ -1,4 +1,7 @@
-/** FIDO keys at the front: node:crypto is the token, and a raw client says what a real one never would. */
+/**
+ * FIDO keys at the front: node:crypto is the token, and a raw client sends messages that a real one never
+ * would.
+ */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { Writer } from '../../proxies/ssh/codec/writer.ts'
 import { fidoKey } from '../identity/keys.ts'

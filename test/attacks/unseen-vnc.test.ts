@@ -1,6 +1,7 @@
 /**
- * Nothing is done unseen: viewers that do not take the picture of what they do, at a real Xvnc. In a terminal somebody
- * presses Return, and its screen turns red: either that did not happen, or the recording shows it.
+ * No action is unseen: viewers that do not read the picture of their own actions, at a real Xvnc. A viewer
+ * presses Return in a terminal, and its screen turns red: either that did not happen, or the recording shows
+ * it.
  */
 import { Buffer } from 'node:buffer'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -35,10 +36,10 @@ const HEIGHT = 600
 const ALL = { x: 0, y: 0, width: WIDTH, height: HEIGHT }
 const ONE = { x: 0, y: 0, width: 1, height: 1 }
 const RETURN = Buffer.concat([encodeKey(true, 0xff0d), encodeKey(false, 0xff0d)])
-/** Longer than the picture of anything may be missing. */
+/** Longer than any picture may be missing. */
 const WHILE_MS = 2_500
 
-/** How much of the picture is of that colour. */
+/** Returns the part of the picture that has that colour. */
 function part(picture: Picture, is: (red: number, green: number, blue: number) => boolean): number {
   let count = 0
   for (let at = 0; at < picture.rgb.length; at += 3)
@@ -73,7 +74,10 @@ describeWithPeers('what is done on a desktop is recorded', [...XVNC_PEERS, ...SC
     })
   })
 
-  /** A terminal over the whole desktop, which turns red with the first Return. Returns what it has done then. */
+  /**
+   * Opens a terminal over the whole desktop, which turns red at the first Return. Returns the file that
+   * proves it.
+   */
   async function terminal(): Promise<string> {
     const { display } = desktop.xvnc!
     const done = join(folder, `done-${count++}`)
@@ -85,7 +89,7 @@ describeWithPeers('what is done on a desktop is recorded', [...XVNC_PEERS, ...SC
     return done
   }
 
-  /** A viewer that says what it is told to, and reads what comes. */
+  /** Connects a viewer that sends as directed, and reads all data. */
   async function view(): Promise<ByteStream> {
     const { port, login, password } = desktop
     const viewer = vncSession({ port, login, password, types: ['tlsplain'] })
@@ -94,12 +98,12 @@ describeWithPeers('what is done on a desktop is recorded', [...XVNC_PEERS, ...SC
     streams.push(stream)
     stream.onData = () => undefined
     stream.paused = false
-    // Until then what it does is for the bastion's own screens.
+    // The viewer's earlier input goes to the bastion's own screens.
     await sleep(500)
     return stream
   }
 
-  /** The last picture of the session that has ended last. */
+  /** Returns the last picture of the session that ended last. */
   async function recorded(sessions: number): Promise<Picture> {
     const { id } = (await desktop.closedSessions(sessions)).at(-1)!
     const done = await sallyport(desktop.broker, ['recordings', 'export', id, '--format', 'png'])
@@ -230,7 +234,7 @@ describeWithPeers('what is done on a desktop is recorded', [...XVNC_PEERS, ...SC
     stream.destroy()
     const last = await recorded(before + 1)
     expect(isRed(last)).toBe(runs)
-    // Not even behind the end.
+    // The end of the session changes nothing.
     expect(existsSync(done)).toBe(runs)
   })
 

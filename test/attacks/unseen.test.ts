@@ -1,4 +1,7 @@
-/** Clients that type into a terminal and do not take its picture: what they do is on record all the same, or is not done. */
+/**
+ * Clients that type into a terminal and do not read its output: their actions are recorded nevertheless, or
+ * do not happen.
+ */
 import { existsSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -32,7 +35,7 @@ interface TerminalOptions {
   rows?: number
 }
 
-/** A shell in a terminal, which lets the target send so many bytes and no more. */
+/** Opens a shell in a terminal, with a window of this many bytes for the target. */
 async function terminal(client: RawClient, { window = 0, ...size }: TerminalOptions = {}) {
   const id = await openSession(client, OWN, window)
   client.send(buildPtyRequest(id, true, { ...SIZE, ...size }), buildShell(id, true))
@@ -42,7 +45,7 @@ async function terminal(client: RawClient, { window = 0, ...size }: TerminalOpti
     id,
     type: (text: string) => client.send(buildData(id, text)),
     take: (bytes: number) => client.send(buildWindowAdjust(id, bytes)),
-    /** What was shown so far. */
+    /** Returns the output so far. */
     shown: () =>
       Buffer.concat(
         client.received.filter(([type]) => type === MSG.channelData).map((one) => dataOf(one)),
@@ -50,7 +53,7 @@ async function terminal(client: RawClient, { window = 0, ...size }: TerminalOpti
   }
 }
 
-/** A file that a command makes, to see that it ran. */
+/** Returns a file that a command creates, as proof that it ran. */
 function witness(): string {
   return join(tmpdir(), `sallyport-unseen-${process.pid}-${marks++}`)
 }
@@ -63,7 +66,7 @@ describeAttacks('who does not take the picture', (setting) => {
     return path
   }
   const ran = (path: string) => until('the command', () => existsSync(path) || undefined)
-  /** The frames of the session that has just ended. */
+  /** Returns the frames of the session that has just ended. */
   const recorded = async () => {
     await noSession(setting.bastion)
     const rows = await setting.bastion.closedSessions(1)
@@ -86,7 +89,7 @@ describeAttacks('who does not take the picture', (setting) => {
     const client = await setting.arrive()
     const { type } = await terminal(client)
     const [ready, path] = [mark(), mark()]
-    // what is typed before the shell's first prompt may be no event
+    // input before the shell's first prompt may cause no event
     type(`touch ${ready}\r`)
     await ran(ready)
     type(`echo se''en > ${path}; cat ${path}\r`)
@@ -176,7 +179,7 @@ describeAttacks('who does not take the picture', (setting) => {
     await ran(first)
     await new Promise((resolve) => setTimeout(resolve, 3_200))
     type(`touch ${second}\r`)
-    // What is typed before an interrupt goes with it.
+    // Input before an interrupt is discarded with it.
     type(`\x03touch ${third}\r`)
     const signal = new Writer().string('WINCH').finish()
     client.send(buildChannelRequest(id, 'signal', false, signal))
@@ -229,7 +232,7 @@ describeAttacks('who does not take the picture', (setting) => {
     await recorded()
   })
 
-  /** sh has no line editor: the terminal itself echoes. */
+  /** Starts sh, which has no line editor: the terminal itself echoes. */
   async function plainShell() {
     const client = await setting.arrive()
     const { type } = await terminal(client, { window: 1_000_000 })
@@ -237,7 +240,7 @@ describeAttacks('who does not take the picture', (setting) => {
     await until('sh', () => client.received.some((one) => one.includes('ready> ')) || undefined)
     const prompts = () =>
       client.received.reduce((count, one) => count + one.toString('latin1').split('ready> ').length - 1, 0)
-    /** Types a line, and waits for the prompt behind it. */
+    /** Types a line, and waits for the next prompt. */
     const say = async (line: string) => {
       const before = prompts()
       type(`${line}\r`)

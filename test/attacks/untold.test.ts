@@ -1,6 +1,6 @@
 /**
- * Who wants to do something untold: while the receiver of events is away, by ending the broker hard, by changing where
- * events go, or by the command line. The receiver is a real rsyslogd; what it has written is all that is looked at.
+ * A user tries to act without a log: while the receiver of events is down, by killing the broker, by changing
+ * the receivers, or by the command line. The receiver is a real rsyslogd; only its output counts.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
@@ -22,7 +22,7 @@ describeWithPeers('doing something untold', ['rsyslogd'], () => {
   let rsyslog: Rsyslog
   let broker: Broker
   let folder: string
-  /** What receivers had that are gone. */
+  /** Messages of receivers that were stopped. */
   let earlier: SyslogMessage[] = []
 
   const config = () => ({ syslog: [{ host: '127.0.0.1', port: rsyslog.port, transport: 'tcp' }] })
@@ -55,7 +55,7 @@ describeWithPeers('doing something untold', ['rsyslogd'], () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  /** Every row is there, in order; one that is there twice was sent again with all behind it. */
+  /** Expects every row, in order; a repeated row was sent again with all rows after it. */
   function expectEveryRow(): void {
     let highest = 0
     for (const row of messages().map(rowOf)) {

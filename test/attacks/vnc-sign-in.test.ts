@@ -1,4 +1,7 @@
-/** Attacks on the sign-in of viewers at a whole broker: guessing, finding out who exists, and taking all places. */
+/**
+ * Attacks on the sign-in of viewers at a whole broker: guessing, discovering user names, and occupying all
+ * places.
+ */
 import { execFile } from 'node:child_process'
 import { connect, type Socket } from 'node:net'
 import { promisify } from 'node:util'
@@ -27,7 +30,7 @@ afterEach(() => {
 })
 afterAll(async () => await broker?.stop())
 
-/** 'in', or what the viewer is told. */
+/** Returns 'in', or the viewer's error. */
 async function signIn(login: string, password: string, type: VncSecurityType = 'tlsplain'): Promise<string> {
   const session = vncSession({ port: broker.ports.vnc!, login, password, types: [type] })
   const options = { gate: trustingGate(), signal: AbortSignal.timeout(20_000), isShared: true }
@@ -50,7 +53,7 @@ test('who signs in gets in, and nobody else learns why not', async () => {
 
 test('connections that stop in the middle of it are cut, and others get in meanwhile', async () => {
   const closed: Socket[] = []
-  // Nothing; a version; a type; the begin of TLS.
+  // Nothing; a version; a type; the beginning of TLS.
   const stages = [
     '',
     'RFB 003.008\n',

@@ -27,12 +27,12 @@ const INIT = { width: 1024, height: 768, format: RGB888, name: 'false' }
 const ALL = { x: 0, y: 0, width: 1024, height: 768 }
 const SCREENFUL = update(rectangle(ALL, ENCODING.RAW, Buffer.alloc(1024 * 768 * 4, 0x5a)))
 const KIB = 1024
-/** What one of them may add to the broker's memory, in KiB. */
+/** The most that one of them may add to the broker's memory, in KiB. */
 const ALLOWED = 96 * KIB
-/** Longer than it takes to fill that, were nothing bounded. */
+/** Longer than filling that would take if nothing bounded it. */
 const FLOOD_MS = 2_000
 
-/** A target without any security, up to ServerInit; `after` is what it does from the viewer's first request on. */
+/** A target without security, up to ServerInit; `after` runs at the viewer's first request. */
 class FalseTarget {
   after: (socket: Socket) => void = () => undefined
   readonly #server: Server
@@ -94,7 +94,7 @@ describe('a desktop', () => {
     for (const stream of streams.splice(0)) stream.destroy()
   })
 
-  /** A viewer, which has asked for everything. */
+  /** Connects a viewer, which has requested the whole desktop. */
   async function view(): Promise<ByteStream> {
     const { port, login, password } = desktop
     const viewer = vncSession({ port, login, password, types: ['tlsplain'] })
@@ -166,7 +166,7 @@ describe('a desktop', () => {
     expect(read).toEqual(encodeExtendedServerCutText(alone.flags, alone.body))
   })
 
-  /** The most memory that the broker has in a while, over what it had before. */
+  /** Returns the broker's largest memory for a while, minus its memory before. */
   async function growth(): Promise<number> {
     const before = residentOf(desktop)
     let most = before
@@ -176,7 +176,7 @@ describe('a desktop', () => {
     return most - before
   }
 
-  /** How much was sent when nothing more goes; rejects where it goes on and on. */
+  /** Returns how much was sent when the flow stops; rejects if it does not stop. */
   function atRest(sent: () => number): Promise<number> {
     return until('an end of what is sent', async () => {
       const before = sent()
@@ -204,7 +204,10 @@ describe('a desktop', () => {
   })
 
   test('whose viewer floods a target that has stopped reading stops, and takes no memory', async () => {
-    target.after = (socket) => socket.pause()
+    let reader: Socket | undefined
+    target.after = (socket) => {
+      reader = socket
+    }
     const stream = await view()
     const moves = Buffer.concat(Array.from({ length: 4096 }, (_, x) => encodePointer(x % 1024, 5, 0)))
     let sent = 0
@@ -213,6 +216,9 @@ describe('a desktop', () => {
       sent += moves.length
       stream.write(moves)
     }, 1)
+    // The first flood makes the heap grow, however little of it is stored.
+    await until('a flood that is read', () => sent > 200 * moves.length || undefined)
+    reader?.pause()
     expect(await growth()).toBeLessThan(ALLOWED)
     await atRest(() => sent)
     clearInterval(timer)

@@ -1,4 +1,4 @@
-/** Bytes that are no SSH, before and after there are keys: the connection ends, and only that connection. */
+/** Bytes that are not SSH, before and after the keys: the connection ends, and only that connection. */
 import { createDiffieHellmanGroup, generateKeyPairSync, randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -41,13 +41,13 @@ describeWithPeers('the wire', PEERS, () => {
   })
   afterEach(async () => {
     for (const socket of sockets.splice(0)) socket.destroy()
-    // Whatever a test has sent: the broker is still there.
+    // The broker has survived the test's messages.
     sockets.push((await connectRaw({ port })).socket)
   })
 
   interface Bare {
     socket: Socket
-    /** What has come until now. */
+    /** Returns the data so far. */
     bytes(): Buffer
     untilClosed(): Promise<void>
   }
@@ -83,7 +83,7 @@ describeWithPeers('the wire', PEERS, () => {
     return writer.boolean(false).uint32(0).finish()
   }
 
-  /** The numbers of the packets in clear that came after the greeting. */
+  /** Returns the numbers of the clear packets after the greeting. */
   function messagesIn(bytes: Buffer): number[] {
     const found: number[] = []
     let at = bytes.indexOf('\r\n') + 2
@@ -91,7 +91,7 @@ describeWithPeers('the wire', PEERS, () => {
       const length = bytes.readUInt32BE(at)
       const type = bytes[at + 5]!
       found.push(type)
-      // What follows is encrypted.
+      // The rest is encrypted.
       if (type === NEWKEYS) break
       at += 4 + length
     }

@@ -1,4 +1,4 @@
-/** Somebody who holds on to a connection after what let them in was taken away. */
+/** A user who keeps a connection open after the right to it was revoked. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { buildPtyRequest, buildShell } from '../../proxies/ssh/codec/build.ts'
 import { MSG } from '../../proxies/ssh/codec/messages.ts'
@@ -16,7 +16,7 @@ describeAttacks('whose way in was taken away', (setting) => {
 
   const put = (change: object) => bastion.broker.must('PUT', '/users/ops1', change)
   const group = () => `/usergroups/ops1-srv1-users`
-  /** By another process, as an administrator at the machine does it. */
+  /** Runs in another process, as by an administrator at the machine. */
   const command = async (...args: string[]) => {
     const [program, words] = sallyportCommand([...args, '--config', bastion.broker.configFile])
     const { code, stderr } = await run(program, words)

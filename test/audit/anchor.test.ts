@@ -1,4 +1,4 @@
-/** The note of how far the audit log reached: what it does not forget, whoever starts on the log. */
+/** The note of the audit log's reach: it is kept when any process starts on the log. */
 import { generateKeyPairSync } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -24,7 +24,7 @@ beforeEach(async () => {
 })
 afterEach(() => temporary.remove())
 
-/** A process that starts on the log, writes an event and a checkpoint, and ends. */
+/** Runs a process that starts on the log, writes an event and a checkpoint, and ends. */
 async function run(): Promise<void> {
   const onError = ({ message }: Error) => void errors.push(message)
   const audit = new AuditLog({
@@ -51,7 +51,7 @@ test('stays when the end of the log was cut off or written anew, so that verify 
   await run()
   expect(await noted()).toBe(6)
   expect(errors).toEqual([expect.stringContaining('had a row 6 that it has no more')])
-  // longer than it was: row 6 is there, but another one
+  // The log is longer than before: row 6 exists, but has other content.
   await run()
   await run()
   expect(repository.rows.length).toBeGreaterThan(6)

@@ -1,4 +1,4 @@
-/** The signed audit log: what somebody who owns the database can do to it, and the name that each of it gets. */
+/** The signed audit log: manipulations by the owner of the database, and the fault reported for each. */
 import { Buffer } from 'node:buffer'
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
@@ -135,7 +135,7 @@ describe('verify names', () => {
     rows = here.repository.rows
     anchor = here.noted.at(-1)!
   })
-  /** The rows from `from` on made anew, with all hashes repaired, by somebody with this key or none. */
+  /** Rebuilds the rows from `from` on, with all hashes repaired, by a forger with this key or none. */
   const rewritten = (from: number, events: AuditRow[], by?: KeyObject): AuditRow[] => {
     const made = rows.slice(0, from)
     for (const { code, time, json } of events) {
@@ -211,7 +211,7 @@ describe('verify names', () => {
     const verdict = await verifyAudit(repository, { trusted })
     expect(anchorFault(verdict, anchor).fault).toBeUndefined()
     expect(anchorFault(verdict, undefined).fault).toMatchObject({ code: 'missing_anchor' })
-    // a log written anew without checkpoints is none without an anchor
+    // A log rewritten without checkpoints needs an anchor.
     repository.rows = rewritten(
       0,
       rows.filter(({ code }) => code !== 'audit.checkpoint'),

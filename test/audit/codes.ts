@@ -1,4 +1,4 @@
 import { EVENTS, type EventCode } from '../../src/audit/events/catalogue.ts'
 
-/** All of the catalogue's. */
+/** All codes of the catalogue. */
 export const EVENT_CODES = Object.keys(EVENTS) as EventCode[]

@@ -12,7 +12,7 @@ import { AuditLog } from '../../src/audit/log.ts'
 import { type After, type Connection, type Sink, systemAfter } from '../../src/audit/sink.ts'
 import { MemoryAudit } from './memory.ts'
 
-/** A second of the feeds' times is 20 ms here. */
+/** Runs the feeds' timers faster: one second is 20 ms. */
 export const hurried: After = (ms, action) => systemAfter(ms / 50, action)
 
 export async function until(condition: () => boolean): Promise<void> {
@@ -26,13 +26,13 @@ export interface Fed {
   repository: MemoryAudit
   feeds: Feeds
   feed: Feed
-  /** Where positions are. */
+  /** Folder of the positions. */
   folder: string
   record(code: EventCode, fields?: EventFields): Promise<void>
-  /** Events of this code that were stored. */
+  /** Returns the stored events of this code. */
   events(code: EventCode): StoredEvent[]
   errors: Error[]
-  /** As a broker that stops. */
+  /** Closes as a broker that stops. */
   close(): Promise<void>
 }
 
@@ -44,7 +44,7 @@ export interface FedOptions {
 }
 
 const folders: string[] = []
-/** By the folders of the positions. */
+/** Registers by the folders of their positions. */
 const registers = new Map<string, Register>()
 
 function registerOf(folder: string): Register {
@@ -60,12 +60,12 @@ function registerOf(folder: string): Register {
   return register
 }
 
-/** To be called when a test is over. */
+/** Removes the folders; call it after a test. */
 export function removeFolders(): void {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 }
 
-/** An audit log in memory whose events go to these receivers. */
+/** Makes an audit log in memory whose events go to these receivers. */
 export async function feeding(sinks: readonly Sink[], options: FedOptions = {}): Promise<Fed> {
   const { repository = new MemoryAudit(), after = hurried, begin } = options
   let { folder } = options
@@ -103,16 +103,16 @@ export async function feeding(sinks: readonly Sink[], options: FedOptions = {}):
   }
 }
 
-/** A receiver in memory that acknowledges what it has, and can be away. */
+/** A receiver in memory that acknowledges its events, and can be down. */
 export class MemorySink implements Sink {
   readonly type = 'syslog'
   readonly address: string
   readonly identity: string
   received: StoredEvent[] = []
   isAway = false
-  /** It takes events and settles none of them. */
+  /** Set to accept events and settle none of them. */
   isSilent = false
-  /** Nothing comes back of a connection. */
+  /** Set to leave connections without any response. */
   isStuck = false
   #break: ((reason: string) => void) | undefined
 
@@ -129,7 +129,7 @@ export class MemorySink implements Sink {
     return this.received.map(({ sequence }) => sequence)
   }
 
-  /** Ends the connection that it has. */
+  /** Closes its connection. */
   leave(): void {
     this.isAway = true
     this.#break?.('it left')

@@ -20,7 +20,7 @@ afterEach(async () => {
 
 const upTo = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
 const last = ({ repository }: Fed) => repository.rows.at(-1)!.sequence
-/** The one position file's path. */
+/** Returns the path of the only position file. */
 const fileOf = ({ folder }: Fed) => join(folder, readdirSync(folder).find((name) => name.endsWith('.json'))!)
 async function record(one: Fed, count: number): Promise<void> {
   await Promise.all(Array.from({ length: count }, (_, i) => one.record('command', { object: `${i}` })))
@@ -69,7 +69,7 @@ describe('a receiver', () => {
     sink.isSilent = true
     await record(one, 5)
     await until(() => sink.received.length === 26)
-    // no close: the process is gone
+    // No close: the process is killed.
     const { repository, folder } = one
     const again = new MemorySink()
     const two = await fed([again], { repository, folder })
@@ -170,7 +170,7 @@ describe('a receiver', () => {
     again.isSilent = true
     const two = await fed([again], { repository, folder })
     await until(() => two.events('sink.missed').length === 1)
-    // it is the same hole however often the connection breaks
+    // The gap is the same however often the connection breaks.
     again.leave()
     again.isAway = false
     again.isSilent = false
@@ -254,7 +254,7 @@ describe('a position', () => {
     const two = await fed([new MemorySink('ahead'), new MemorySink('behind')], { repository, folder })
     expect(two.events('sink.begin').at(-1)?.fields.reason).toMatch(/could not be read/)
     expect(two.events('sink.begin')).toHaveLength(3)
-    // all that there is goes out again: nothing is missed
+    // All rows are sent again: none is missed.
     expect(two.events('sink.missed')).toHaveLength(0)
   })
 

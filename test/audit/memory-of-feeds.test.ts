@@ -1,4 +1,4 @@
-/** What is sent to a receiver over one connection leaves nothing behind in the broker's memory. */
+/** Events sent over one connection leave nothing in the broker's memory. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
@@ -11,13 +11,13 @@ import { type Sink, systemAfter } from '../../src/audit/sink.ts'
 import { openStream } from '../../src/audit/sinks/stream.ts'
 
 const TIMES = 10_000
-/** A race for each of them would leave three to twelve times that. */
+/** A race for each event would leave three to twelve times as much. */
 const BYTES_EACH = 100
 
 setFlagsFromString('--expose-gc')
 const collect: () => void = runInNewContext('gc')
 
-/** Bytes that the heap grows by for each time, once it is warm. */
+/** Returns the bytes by which the heap grows each time, once it is warm. */
 async function growth(once: (time: number) => Promise<void>): Promise<number> {
   let before = 0
   for (let time = 1; time <= 2 * TIMES; time++) {

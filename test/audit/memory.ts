@@ -7,7 +7,7 @@ export class MemoryAudit implements AuditRepository {
   groups: number[] = []
   /** The error of the next append. */
   failure: Error | undefined
-  /** The next append is done, and then fails. */
+  /** The next append succeeds, but throws. */
   lostAnswer = false
 
   async last(): Promise<AuditRow | undefined> {

@@ -5,7 +5,7 @@ import { AuditLog } from '../../src/audit/log.ts'
 import { Refusals } from '../../src/audit/refusals.ts'
 import { MemoryAudit } from './memory.ts'
 
-/** Time that the test moves. */
+/** Time, set by tests. */
 let time: number
 let due: { at: number; action: () => void }[]
 const after = (ms: number, action: () => void) => {
@@ -28,7 +28,7 @@ function pass(ms: number): void {
   }
 }
 
-/** How far the wall clock was set back, in milliseconds. */
+/** Milliseconds by which the wall clock was set back. */
 let set: number
 let refusals: Refusals
 let folded: AuditEvent[]
@@ -125,7 +125,7 @@ describe('refusals', () => {
     const inside = { session: '01A', user: 'ops1', client_ip: '192.0.2.7', protocol: 'SSH' }
     for (let i = 0; i < 1000; i++) refuse('file.denied', { ...inside, path: `/etc/${i}`, reason: 'rule' })
     expect(atOnce).toBe(100)
-    // nobody else's sign-in pays for it
+    // Sign-ins of other users are not affected.
     refuse('auth.failure', wrong)
     expect(atOnce).toBe(101)
     pass(10_000)
@@ -155,7 +155,7 @@ describe('refusals', () => {
     ]
     expect(now).toEqual([false, false])
     pass(10_000)
-    // Five networks of the neighbourhood, and the others of it together.
+    // Five networks of the neighbourhood, and its others together.
     expect(folded.filter(({ fields }) => fields.client_ip?.toString().startsWith('2001:'))).toHaveLength(6)
   })
 
@@ -230,7 +230,7 @@ describe('the audit log', () => {
     expect(rows.filter(({ code }) => code === 'command')).toHaveLength(5000)
     const failures = rows.filter(({ code }) => code === 'auth.failure')
     expect(failures.length).toBeLessThan(1000)
-    // the one above, and all of these
+    // The one above, and all of these.
     expect(failures.reduce((sum, { fields }) => sum + (fields.count ?? 1), 0)).toBe(50_001)
   })
 

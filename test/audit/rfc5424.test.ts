@@ -8,7 +8,7 @@ const origin = { hostname: 'bastion.example.com', processId: 42, enterprise: 324
 const time = Date.UTC(2026, 10, 20, 18, 30, 0, 7)
 const event = (fields: EventFields) => ({ sequence: 1, time, code: 'auth.failure', fields }) as const
 
-/** A strict reader of RFC 5424 6, written from its grammar; undefined: this is none. */
+/** A strict reader of RFC 5424 6, written from its grammar. Returns undefined if the message is malformed. */
 function parse(message: Buffer) {
   const text = message.toString('utf8')
   const found =

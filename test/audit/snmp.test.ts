@@ -79,7 +79,7 @@ describeWithPeers('a real snmptrapd', ['snmptrapd'], () => {
       EVENT_FIELDS.map((field, i) => [field, numeric(field) ? i * 1000 : `value of ${field}`]),
     ) as EventFields
     for (const code of EVENT_CODES) await one.record(code, fields)
-    // the first is about the receiver itself
+    // The first is about the receiver itself.
     const [, ...notifications] = await trapd.waitFor(TRAP_CODES.length + 1)
     expect(notifications.map(trapOid).sort()).toEqual(
       TRAP_CODES.map((code) => `OID: SALLYPORT-MIB::sallyport${camel(code)}`).sort(),

@@ -51,12 +51,12 @@ afterEach(async () => {
   removeFolders()
 })
 
-/** Of messages in the order of their arrival. */
+/** Returns the rows of messages in the order of their arrival. */
 const sequences = (messages: SyslogMessage[]) =>
   messages.map((message) => Number(message['rfc5424-sd']?.['sallyport@32473']?.sequence))
 const upTo = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
 const last = ({ repository }: Fed) => repository.rows.at(-1)!.sequence
-/** Each row once, in order, but for a tail that is sent again. */
+/** Checks that each row came once, in order, except for a tail that is sent again. */
 function expectWhole(received: number[], end: number): void {
   let highest = 0
   for (const one of received) {
@@ -133,7 +133,7 @@ describeWithPeers('a real rsyslogd', ['rsyslogd'], () => {
       }
       const messages = await rsyslog.waitFor(hostile.length + 1)
       await sleep(100)
-      // as many messages as events: nothing that was sent began another one
+      // As many messages as events: no event began another message.
       expect(rsyslog.messages()).toHaveLength(hostile.length + 1)
       for (const event of one.events('auth.failure')) {
         const found = messages.find(
@@ -152,12 +152,12 @@ describeWithPeers('a real rsyslogd', ['rsyslogd'], () => {
   )
 
   test('gets over TCP what happened while it was away, and that is told once', async () => {
-    // Hurried less: a receiver that ends slowly on a busy machine is not back for so long that it counts.
+    // Less hurried: a receiver that closes slowly on a busy machine does not count as back for as long.
     const brisk: After = (ms, action) => systemAfter(ms / 10, action)
     const one = await fedTo(rsyslog.port, { transport: 'tcp' }, brisk)
     await one.record('service.start')
     await rsyslog.waitFor(2)
-    // What is not settled would come again.
+    // Rows that are not settled would be sent again.
     await until(() => one.feed.position === last(one))
     await rsyslog.stop()
     await until(() => one.events('sink.down').length > 0)
@@ -172,7 +172,7 @@ describeWithPeers('a real rsyslogd', ['rsyslogd'], () => {
       Array.from({ length: 500 }, (_, i) => `command ${i}`),
     )
     expect(sequences(messages)).toEqual(upTo(last(one)).slice(-messages.length))
-    // A message is in the receiver's file before it is known here to be.
+    // A message is in the receiver's file before the feed knows it.
     await until(() => one.feed.queued === 0)
     expect(one.events('sink.down')).toHaveLength(1)
     expect(one.events('sink.down')[0]?.fields.object).toBe(`tcp://127.0.0.1:${rsyslog.port}`)
@@ -324,7 +324,7 @@ describe('a receiver over TCP', () => {
   test('that dies with what its system had taken for it gets that again', async () => {
     const port = await listen()
     server.on('connection', (socket) => {
-      // it never reads; its system acknowledges all the same
+      // It never reads; its system acknowledges all the same.
       if (sockets.length === 1) socket.pause()
     })
     const one = await fedTo(port, { transport: 'tcp' })

@@ -1,4 +1,4 @@
-/** What a backup takes beside a broker at work, and where it refuses to be made. */
+/** Content of a backup beside a working broker, and places in which none is made. */
 import {
   appendFileSync,
   chmodSync,
@@ -125,7 +125,7 @@ describe('of a session that runs', () => {
 })
 
 describe('while recordings change', () => {
-  /** Both passes, with `between` where the database is copied. */
+  /** Runs both passes, with `between` at the time of the database's copy. */
   async function copied(between: () => Promise<void>): Promise<string[]> {
     const target = join(house.folder, 'target')
     mkdirSync(target, { mode: 0o700 })
@@ -192,7 +192,7 @@ test('it ends beside somebody who writes all the time, with the database as it w
   let writes = 0
   let busy: NodeJS.Immediate
   const write = () => {
-    // each transaction keeps what holds of all rows
+    // Each transaction keeps the invariant of all rows.
     other.exec('update numbers set a = a + 1, b = b + 1 where rowid = 1')
     writes++
     busy = setImmediate(write)

@@ -1,4 +1,4 @@
-/** What a manifest and a list may say, whoever wrote them. */
+/** Validity of a manifest and of a list, from any source. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve, sep } from 'node:path'
@@ -28,7 +28,7 @@ const MANIFEST = newManifest({
   })),
 })
 
-/** Parts of names that lead elsewhere, among others. */
+/** Parts of names, some of which lead elsewhere. */
 const segment = fc.oneof(
   fc.constantFrom('..', '.', '', '/', '\\', 'data', 'ssh', '.age', '\0', '%2e%2e'),
   fc.string({ unit: 'binary', maxLength: 10 }),

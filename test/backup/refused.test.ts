@@ -1,4 +1,4 @@
-/** Backups that are refused, because they are not what they say: nothing is made then. */
+/** Rejected backups, whose content differs from their manifest: a restore changes nothing. */
 import {
   appendFileSync,
   chmodSync,
@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => house.close())
 
 let names = 0
-/** A configuration whose data folder is not there. */
+/** Returns a configuration whose data folder does not exist. */
 const fresh = () => house.elsewhere(`data-${++names}`)
 const recordingOf = (backup: string) => join(backup, 'recordings', '2026', '11', '20', SESSIONS[0])
 

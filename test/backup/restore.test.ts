@@ -1,4 +1,4 @@
-/** Where a restore goes: the data folder, the master key's place, and what may be there already. */
+/** Destination of a restore: the data folder, the master key's place, and files that may exist there. */
 import {
   chmodSync,
   chownSync,
@@ -30,7 +30,7 @@ beforeAll(async () => {
 afterAll(() => house.close())
 
 let names = 0
-/** A configuration whose data folder is not there. */
+/** Returns a configuration whose data folder does not exist. */
 const fresh = () => house.elsewhere(`data-${++names}`)
 const recordingOf = (backup: string) => join(backup, 'recordings', '2026', '11', '20', SESSIONS[0])
 
@@ -149,7 +149,7 @@ describe('the data folder', () => {
 
   test('of a restore that was interrupted starts no broker, and the restore can be run again', async () => {
     const config = fresh()
-    // as it is when the process dies between two renames
+    // The state after the process has died between two renames.
     mkdirSync(join(config.dataDir, 'restoring', 'data'), { recursive: true, mode: 0o700 })
     chmodSync(config.dataDir, 0o700)
     writeFileSync(join(config.dataDir, 'restoring', 'placing.json'), '["ssh","tls"]')

@@ -1,4 +1,4 @@
-/** A broker's data folder with a session, made without a broker; and what is done to a backup of it. */
+/** A broker's data folder with a session, made without a broker, and changes of a backup of it. */
 import { createHash } from 'node:crypto'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,19 +17,19 @@ import type { SessionRecord } from '../../src/model/objects.ts'
 import { BEGIN, ManualClock } from '../recordings/support.ts'
 
 export interface House {
-  /** For all that a test makes. */
+  /** Folder of all files of a test. */
   folder: string
   config: Config
   foundation: Foundation
   audit: AuditLog
-  /** A session with its recording; `closed`: its end, as the broker tells it. */
+  /** Makes a session with its recording; `closed`: with its end, as the broker stores it. */
   session(id: string, how: 'closed' | 'running' | 'unknown'): Promise<RecordingWriter>
   backup(name: string, change?: Partial<BackupOptions>): Promise<Manifest>
-  /** A copy of a backup, to be changed. */
+  /** Copies a backup, for changes. */
   copy(name: string): string
-  /** Signs the manifest of that folder as the broker would, when `change` has been at it. */
+  /** Signs the manifest of that folder as the broker would, after `change`. */
   sign(folder: string, change: (manifest: Manifest) => void): void
-  /** The same configuration for a data folder that is not there; the master key is in its place. */
+  /** Returns the same configuration for a data folder that does not exist; the master key is in its place. */
   elsewhere(name: string): Config
   close(): Promise<void>
 }
@@ -132,7 +132,7 @@ export async function openHouse(): Promise<House> {
     async close() {
       await audit.close()
       await store.close()
-      // A test may have closed it, or taken its file away.
+      // A test may have closed it, or removed its file.
       for (const writer of writers) await writer.close({ result: 'failure' }).catch(() => undefined)
       rmSync(folder, { recursive: true, force: true })
     },
@@ -161,7 +161,7 @@ const sessionRow = (id: string): SessionRecord => ({
 export const restore = (config: Config, folder: string): Promise<Restored> =>
   restoreBackup({ config, folder, actor: { user: 'local:test' }, now: Date.now, environment: {} })
 
-/** Puts what a changed file measures into its manifest. */
+/** Updates the manifest's entry of a changed file. */
 export function measureAgain(manifest: Manifest, backup: string, name: string): void {
   const bytes = readFileSync(join(backup, name))
   const entry = manifest.files.find(({ path }) => path === name)!

@@ -1,7 +1,7 @@
 /**
- * What listing and searching costs in a large estate: 100,000 devices with an account each, 10,000 users, one user
- * with 10,000 targets. Run it by hand; it measures and never decides. Processor time of the broker, all its threads,
- * so that it says the same on a busy machine.
+ * The cost of lists and searches in a large estate: 100,000 devices with an account each, 10,000 users, one
+ * user with 10,000 targets. Run it by hand; it measures and never fails. It measures the broker's processor
+ * time in all threads, which is the same on a busy machine.
  *
  *   node test/bench/api-search.ts [COUNT]
  */
@@ -74,7 +74,7 @@ try {
   await h.close()
 }
 
-/** Straight into the tables: through the API it would take minutes. */
+/** Writes into the tables directly: the API would take minutes. */
 function fill(path: string, count: number): void {
   const database = new DatabaseSync(path)
   database.exec('begin')

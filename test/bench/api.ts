@@ -1,9 +1,9 @@
 /**
- * What the API does in a second of one core: reads of one object and creations of devices through HTTPS, with
- * password sign-ins running beside, and the rights of a user with many targets. Run it by hand; it measures and never
- * decides. The broker has one core to itself, all its threads, and this program another. Rates are per second, and
- * per second of processor time of the broker's event loop and of all its threads (the hashes of passwords and the
- * disk are the others), which say the same on a busy machine.
+ * The API's throughput on one core: reads of one object and creations of devices through HTTPS, with
+ * concurrent password sign-ins, and the rights of a user with many targets. Run it by hand; it measures and
+ * never fails. The broker has one core to itself, with all its threads, and this program another. Rates are
+ * per second, and per second of processor time of the broker's event loop and of all its threads (the others
+ * hash passwords and write to disk), which are the same on a busy machine.
  *
  *   npm run bench -- --only api [--seconds N]
  */
@@ -21,7 +21,7 @@ const SIGN_INS_EVERY_MS = 200
 const TARGETS = 10_000
 const TICKS_PER_SECOND = 100
 
-/** Seconds of processor time: of the event loop's thread, and of the whole process. */
+/** Returns seconds of processor time: of the event loop's thread, and of the whole process. */
 function cpu(pid: number): { loop: number; all: number } {
   const seconds = (file: string): number => {
     const stat = readFileSync(file, 'utf8')
@@ -35,12 +35,15 @@ function cpu(pid: number): { loop: number; all: number } {
   return { loop: seconds(`/proc/${pid}/task/${pid}/stat`), all: seconds(`/proc/${pid}/stat`) }
 }
 
-/** Keeps all threads that a process has, and will have, on one core. */
+/** Pins all present and future threads of a process to one core. */
 function pin(pid: number, core: number): void {
   execFileSync('taskset', ['--all-tasks', '--cpu-list', '--pid', String(core), String(pid)])
 }
 
-/** One connection that is kept; one request at a time. Leaner than node:https, so that the client is no brake. */
+/**
+ * A persistent connection with one request at a time. Leaner than node:https, so that the client does not
+ * limit the rate.
+ */
 class Client {
   readonly #socket: TLSSocket
   #text = ''
@@ -88,7 +91,7 @@ interface Measured {
   latencies: number[]
 }
 
-/** Asks on all connections for that long; `request` makes the n-th. */
+/** Sends requests on all connections for that long; `request` makes the n-th. */
 async function measure(
   broker: Broker,
   what: string,
@@ -126,7 +129,7 @@ async function measure(
   }
 }
 
-/** Signs in over and over until told to stop; answers how many there were. */
+/** Signs in repeatedly until stopped; `stop` returns the number of sign-ins. */
 function signIns(broker: Broker): { stop(): Promise<number> } {
   const client = new Client(broker)
   let isOver = false
@@ -150,7 +153,7 @@ function signIns(broker: Broker): { stop(): Promise<number> } {
   }
 }
 
-/** Devices of one service each, in one target group, for one global account. */
+/** Creates devices of one service each, in one target group, for one global account. */
 async function manyTargets(broker: Broker): Promise<void> {
   const { must } = broker
   await must('POST', '/domains', { domain_name: 'corp' })

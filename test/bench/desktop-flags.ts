@@ -1,4 +1,4 @@
-/** What the benches of desktops are asked for. */
+/** The command-line options of the desktop benches. */
 import { parseArgs } from 'node:util'
 
 export const { values: flags } = parseArgs({

@@ -3,7 +3,7 @@ import { closeSync, openSync, writeSync } from 'node:fs'
 
 const MIB = 1024 * 1024
 
-/** Writes a file of random bytes, which no compression on the way can shorten. */
+/** Writes a file of random bytes, which no compression on the way can shrink. */
 export function randomFileBytes(path: string, mebibytes: number): void {
   const block = Buffer.alloc(MIB)
   const file = openSync(path, 'w')

@@ -1,6 +1,6 @@
 /**
- * What an upload over SFTP costs the broker, by thread: the one that relays, and all. Run it by hand, as root; it
- * measures and never decides. Processor time, so that it says the same on a busy machine.
+ * The broker's cost of an SFTP upload, by thread: the one that relays, and all. Run it by hand, as root; it
+ * measures and never fails. It measures processor time, which is the same on a busy machine.
  *
  *   node test/bench/hashing.ts [MIB] [ROUNDS] [RIGHT…]
  */
@@ -14,7 +14,7 @@ import { median, table } from './stats.ts'
 const [mebibytes = '512', rounds = '3', ...subprotocols] = process.argv.slice(2)
 const TICKS_PER_SECOND = 100
 
-/** Seconds of processor time of each thread of a process, by its id. */
+/** Returns the seconds of processor time of each thread of a process, by its id. */
 function threads(pid: number): Map<string, number> {
   const seconds = new Map<string, number>()
   for (const thread of readdirSync(`/proc/${pid}/task`)) {

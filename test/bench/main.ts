@@ -1,6 +1,7 @@
 /**
- * `npm run bench`: what the passage costs, as ratios to a direct connection and to `ssh -J`, all in one run on this
- * machine and in random order, for its absolute speed varies. Needs root, for it makes a system user to log in as.
+ * `npm run bench`: the cost of the bastion, as ratios to a direct connection and to `ssh -J`, all in one run
+ * on this machine and in random order, since its absolute speed varies. Needs root, to create a system user
+ * to log in as.
  *
  *   npm run bench -- [--quick] [--json FILE] [--size MIB] [--rounds N] [--only transfers,echo,logins,memory]
  *   npm run bench -- --only api [--seconds N]
@@ -42,7 +43,7 @@ interface Row {
   name: string
   unit: string
   values: Record<Route, number | undefined>
-  /** More is better, so that a ratio above one is good. */
+  /** Whether more is better: then a ratio above one is good. */
   rate: boolean
 }
 
@@ -108,7 +109,7 @@ async function measureAll(lab: Lab, file: string, sizes: Sizes): Promise<Row[]> 
   }
   if (wants('memory')) {
     progress(`memory of ${sizes.sessions} idle sessions`)
-    // the first ones also warm the broker up, whose heap grows by that and not by them
+    // the first sessions also warm up the broker's heap, which would count as theirs
     await inRounds(1, (route) => memoryPerSession(lab, route, sizes.sessions))
     const results = await inRounds(1, (route) => memoryPerSession(lab, route, sizes.sessions))
     const kib = (bytes: number | undefined): number | undefined => bytes && bytes / 1024
@@ -166,7 +167,7 @@ async function passage(): Promise<void> {
     process.exit(1)
   }
 
-  // Memory, not a disk: the disk that matters is the one that recordings go to.
+  // Memory, not a disk: only the disk of the recordings matters.
   const folder = mkdtempSync('/dev/shm/sallyport-bench-')
   try {
     await chmod(folder, 0o777)

@@ -1,4 +1,4 @@
-/** What is measured, each on one route. */
+/** The measurements, each on one route. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import type { Lab, Route } from './routes.ts'
 
 const MIB = 1024 * 1024
 
-/** Runs a program with its output thrown away; resolves to seconds. Rejects when it fails. */
+/** Runs a program with its output discarded; resolves to seconds. Rejects if it fails. */
 async function timed(command: string, args: string[], input?: string): Promise<number> {
   const sink = openSync('/dev/null', 'r+')
   const begin = performance.now()
@@ -39,11 +39,11 @@ export type Transfer = (typeof TRANSFERS)[number]
 
 export interface TransferResult {
   mibPerSecond: number
-  /** Processor seconds of the broker for each GiB. */
+  /** Processor seconds of the broker per GiB. */
   cpuPerGib?: number
 }
 
-/** Moves `file` once, and checks that all of it arrived. */
+/** Transfers `file` once, and checks that all of it has arrived. */
 export async function transfer(
   lab: Lab,
   route: Route,
@@ -86,7 +86,7 @@ function command(
   }
 }
 
-/** A shell session on a terminal; resolves when its prompt has come. */
+/** Opens a shell session on a terminal; resolves at its prompt. */
 async function openShell(lab: Lab, route: Route): Promise<ChildProcess> {
   const child = spawn('ssh', ['-tt', ...lab.options, route], { stdio: ['pipe', 'pipe', 'inherit'] })
   await waitFor(child, lab.user.prompt)
@@ -109,10 +109,12 @@ function waitFor(child: ChildProcess, text: string): Promise<void> {
   })
 }
 
-/** Milliseconds from a key to its echo in a shell session, `count` times, with a millisecond between. */
+/**
+ * Returns milliseconds from a key to its echo in a shell session, `count` times, with a millisecond between.
+ */
 export async function echoes(lab: Lab, route: Route, count: number): Promise<number[]> {
   const child = await openShell(lab, route)
-  // From here on the terminal itself echoes nothing; cat sends back what it reads.
+  // From here on the terminal itself does not echo; cat sends back its input.
   child.stdin?.write("stty raw -echo; printf 're''ady'; exec cat\r")
   await waitFor(child, 'ready')
   const samples: number[] = []
@@ -131,7 +133,7 @@ export async function echoes(lab: Lab, route: Route, count: number): Promise<num
   return samples
 }
 
-/** As `echoes`, while another session on the same route moves the file over and over. */
+/** Measures like `echoes`, while another session on the same route transfers the file repeatedly. */
 export async function echoesUnderLoad(
   lab: Lab,
   route: Route,
@@ -159,7 +161,7 @@ export interface LoginResult {
   cpuMs?: number
 }
 
-/** `ssh true`, `count` times, six at a time. */
+/** Runs `ssh true`, `count` times, six at a time. */
 export async function logins(lab: Lab, route: Route, count: number): Promise<LoginResult> {
   const before = lab.cpu(route)
   const begin = performance.now()
@@ -175,7 +177,10 @@ export async function logins(lab: Lab, route: Route, count: number): Promise<Log
   return { perSecond, cpuMs: ((after - before) * 1000) / count }
 }
 
-/** Bytes that the proxy holds for each of `count` shells that wait at their prompt; undefined without a proxy. */
+/**
+ * Returns the proxy's bytes for each of `count` shells that wait at their prompt, or undefined without a
+ * proxy.
+ */
 export async function memoryPerSession(lab: Lab, route: Route, count: number): Promise<number | undefined> {
   const before = lab.memory(route)
   if (before === undefined) return undefined

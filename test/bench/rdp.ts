@@ -1,7 +1,7 @@
 /**
- * What an RDP desktop's passage costs: processor time of the broker for a MiB of pictures, what it adds to the round trip
- * of the mouse, and processor time and memory of light sessions. Run it by hand; it measures and never decides. Target
- * and client are this program's, so that they cost the broker nothing; both speak TLS.
+ * The cost of an RDP desktop: processor time of the broker per MiB of pictures, its addition to the round
+ * trip of the mouse, and processor time and memory of light sessions. Run it by hand; it measures and never
+ * fails. Target and client run in this program, so that they cost the broker nothing; both use TLS.
  *
  *   npm run bench -- --only rdp [--size MIB] [--sessions N] [--unrecorded]
  */
@@ -26,18 +26,18 @@ import { median, percentile, table } from './stats.ts'
 
 const MIB = 1024 * 1024
 const ECHOES = 500
-/** Of a light session: so many updates of so many bytes a second, and as many movements of the mouse. */
+/** A light session: updates per second of this many bytes, and as many movements of the mouse. */
 const LIGHT = { rate: 10, bytes: 2048, seconds: 10 }
-/** Within that it has begun. */
+/** Time within which indexing has begun. */
 const INDEXING_MS = 2_000
-/** Scancodes: what the target does when one is pressed. */
+/** Scancodes that the target reacts to. */
 const FAST = 0x21
 const SLOW = 0x1f
 
 const bytes = Number(flags.size ?? 256) * MIB
 const sessions = Number(flags.sessions ?? 50)
 
-/** One rectangle of random pixels, in about so many bytes. */
+/** Makes one rectangle of random pixels, of about this many bytes. */
 function bitmap(length: number): Buffer {
   const side = Math.max(1, Math.floor(Math.sqrt(length / 4)))
   const data = Buffer.alloc(22 + side * side * 4)
@@ -46,7 +46,7 @@ function bitmap(length: number): Buffer {
   for (let at = 22; at < data.length; at++) data[at] = Math.floor(Math.random() * 256)
   return data
 }
-/** A MiB as FreeRDP's servers send it, and as xrdp does: in PDUs of some 16 and 8 KiB. */
+/** A MiB in the form of FreeRDP's servers and of xrdp: in PDUs of some 16 and 8 KiB. */
 const piece = (length: number, frame: (data: Buffer) => Buffer[]): Buffer => {
   const [pdus] = [frame(bitmap(length))]
   const one = Buffer.concat(pdus)
@@ -65,7 +65,7 @@ const light = Buffer.concat(onFastPath(bitmap(LIGHT.bytes)))
 
 const targets = new Set<TLSSocket>()
 
-/** The target: draws one dot, and one for each movement of the mouse, and many pictures for a key. */
+/** Serves as the target: draws one dot, one for each movement of the mouse, and many pictures for a key. */
 function serve(tls: TLSSocket, requestedProtocols: number): void {
   targets.add(tls)
   tls.on('close', () => targets.delete(tls))
@@ -127,7 +127,7 @@ const { login } = await bastion.add({
 interface Seat {
   desktop: Desktop
   say(event: InputEvent): void
-  /** Resolves when so many bytes have come since the last time. */
+  /** Resolves when this many bytes have come since the last call. */
   received(wanted: number): Promise<void>
 }
 
@@ -197,13 +197,13 @@ async function mouse(route: Route): Promise<number[]> {
   return samples
 }
 
-/** Resident memory of the broker, in MiB. */
+/** Returns the broker's resident memory, in MiB. */
 function resident(): number {
   const status = readFileSync(`/proc/${broker.pid}/status`, 'utf8')
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024
 }
 
-/** Processor time that light sessions take, as a part of one processor, and their memory in MiB. */
+/** Returns the processor time of light sessions, as a fraction of one processor, and their memory in MiB. */
 async function many(): Promise<{ cpu: number; memory: number }> {
   await quiet(broker.pid)
   const memory = resident()
@@ -224,7 +224,10 @@ async function many(): Promise<{ cpu: number; memory: number }> {
   return { cpu, memory: grown }
 }
 
-/** The index of a recording is made after its session, and costs another measurement's time no more. */
+/**
+ * Waits for the index of each recording, which is made after its session, so that it does not count in the
+ * next measurement.
+ */
 async function allEnded(): Promise<void> {
   await until('the end of all sessions', async () => {
     const rows = await broker.must<unknown[]>('GET', '/sessions?status=current')

@@ -1,4 +1,7 @@
-/** The ways to one target: direct, through OpenSSH's own jump host, and through the broker, with and without a recording. */
+/**
+ * The routes to one target: direct, through OpenSSH's own jump host, and through the broker, with and without
+ * a recording.
+ */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,7 +17,7 @@ export type Route = (typeof ROUTES)[number]
 
 const isOurs = (route: Route): boolean => route === 'sallyport' || route === 'unrecorded'
 
-/** The same for every leg that a client chooses; the broker chooses its own toward the target. */
+/** The cipher of every leg that a client chooses; the broker chooses its own towards the target. */
 export const CIPHER = 'aes128-gcm@openssh.com'
 const RIGHTS = ['SSH_SHELL', 'SSH_REMOTE_COMMAND', 'SFTP_SESSION', 'SSH_SCP_UP', 'SSH_SCP_DOWN']
 
@@ -22,17 +25,19 @@ export interface Lab {
   /** `-F FILE` for ssh, scp and sftp; the host is the route's name. */
   options: string[]
   user: SystemUser
-  /** Processor seconds that the broker has used until now; undefined for the other ways. */
+  /** Returns the broker's processor seconds so far, or undefined for the other routes. */
   cpu(route: Route): number | undefined
-  /** Bytes that the proxy in between holds: resident for the broker, proportional set size for a jump host. */
+  /** Returns the proxy's bytes: resident for the broker, proportional set size for a jump host. */
   memory(route: Route): number | undefined
   broker: Broker
-  /** Waits until the broker does no more for a session that is over: its recording is indexed. */
+  /** Waits until the broker has completed ended sessions: their recordings are indexed. */
   quiet(): Promise<void>
   stop(): Promise<void>
 }
 
-/** A value of /proc/PID/FILE in bytes, for example Pss of smaps_rollup; 0 when the process has ended. */
+/**
+ * Returns a value of /proc/PID/FILE in bytes, for example Pss of smaps_rollup, or 0 if the process has ended.
+ */
 function kibibytes(pid: number, file: string, key: string): number {
   try {
     const text = readFileSync(`/proc/${pid}/${file}`, 'utf8')

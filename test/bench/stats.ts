@@ -1,6 +1,6 @@
 /** Medians, percentiles, and tables of them. */
 
-/** The value below which the fraction `p` (0 to 1) of the samples lies; NaN without samples. */
+/** Returns the value below which the fraction `p` (0 to 1) of the samples lies, or NaN without samples. */
 export function percentile(samples: readonly number[], p: number): number {
   const sorted = [...samples].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * p))] ?? Number.NaN
@@ -10,7 +10,7 @@ export function median(samples: readonly number[]): number {
   return percentile(samples, 0.5)
 }
 
-/** The items in random order. */
+/** Returns the items in random order. */
 export function shuffled<T>(items: readonly T[]): T[] {
   return items
     .map((item) => ({ item, key: Math.random() }))
@@ -18,7 +18,7 @@ export function shuffled<T>(items: readonly T[]): T[] {
     .map(({ item }) => item)
 }
 
-/** Columns padded to their widest cell: the first to the left, the others to the right. */
+/** Pads columns to their widest cell: the first aligned left, the others right. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   return rows

@@ -1,8 +1,8 @@
 /**
- * What a desktop's passage costs: processor time of the broker for a GiB of pixels, what it adds to a pointer's round
- * trip, and the memory of idle desktops. Run it by hand; it measures and never decides. Target and viewer are this
- * program's, so that they cost the broker nothing; the target has no security, the viewer comes in clear text or inside
- * TLS.
+ * The cost of a desktop: processor time of the broker per GiB of pixels, its addition to a pointer's round
+ * trip, and the memory of idle desktops. Run it by hand; it measures and never fails. Target and viewer run
+ * in this program, so that they cost the broker nothing; the target has no security, the viewer uses clear
+ * text or TLS.
  *
  *   npm run bench -- --only vnc [--size MIB] [--sessions N] [--unrecorded]
  */
@@ -29,7 +29,7 @@ const MIB = 1024 * 1024
 const INIT = { width: 1920, height: 1080, format: RGB888, name: 'bench' }
 const ALL = { x: 0, y: 0, width: INIT.width, height: INIT.height }
 const ECHOES = 500
-/** Within that it has begun. */
+/** Time within which indexing has begun. */
 const INDEXING_MS = 2_000
 const RAW = 0
 
@@ -45,7 +45,7 @@ const update = (area: typeof ALL, fill: number): Buffer =>
 const screenful = update(ALL, 0x5a)
 const dot = update({ x: 0, y: 0, width: 1, height: 1 }, 1)
 
-/** What the target does when it is asked for its whole picture. Nothing changes afterwards but by the pointer. */
+/** Called when the target is requested to send its whole picture. Afterwards only the pointer changes it. */
 let onRequest: (socket: Socket) => void = (socket) => socket.write(dot)
 
 const server = createServer({ noDelay: true }, (socket) => {
@@ -81,7 +81,7 @@ async function view(type: VncSecurityType | 'direct'): Promise<ByteStream> {
   return stream
 }
 
-/** Resolves when so many bytes have come. */
+/** Resolves when this many bytes have come. */
 function received(stream: ByteStream, wanted: number): Promise<void> {
   return new Promise((resolve) => {
     let count = 0
@@ -138,7 +138,7 @@ async function pointer(type: VncSecurityType | 'direct'): Promise<number[]> {
   return samples
 }
 
-/** Resident memory of the broker, in MiB. */
+/** Returns the broker's resident memory, in MiB. */
 function resident(): number {
   const status = readFileSync(`/proc/${desktop.broker.pid}/status`, 'utf8')
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024
@@ -163,7 +163,10 @@ async function idle(): Promise<number> {
   return grown
 }
 
-/** The index of a recording is made after its session, and costs another measurement's time no more. */
+/**
+ * Waits for the index of each recording, which is made after its session, so that it does not count in the
+ * next measurement.
+ */
 async function allEnded(): Promise<void> {
   await until('the end of all sessions', async () => {
     const rows = await desktop.broker.must<unknown[]>('GET', '/sessions?status=current')

@@ -1,4 +1,4 @@
-/** The patch of ssh2: put in place once, whole, in what it is for and in nothing else; and the start asks for it. */
+/** The patch of ssh2: applied once, completely, and only to its version; and the start checks it. */
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -22,7 +22,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const textOf = (path: string) => readFileSync(join(folder, path), 'utf8')
 
-/** Makes the folder's ssh2 the published one. */
+/** Restores the folder's ssh2 to the published one. */
 function unpatch(): Map<string, string> {
   const published = new Map<string, string>()
   for (const { path, hunks } of files) {

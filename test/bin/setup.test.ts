@@ -46,7 +46,7 @@ describe('setup.mjs', () => {
 })
 
 describe('lock.mjs', () => {
-  /** A process that writes when it holds the lock and when it lets go. */
+  /** Starts a process that writes when it takes the lock and when it releases it. */
   const worker = (): Promise<{ code: number | null; stderr: string }> => {
     const script = `
       import { appendFileSync } from 'node:fs'

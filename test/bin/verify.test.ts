@@ -1,4 +1,7 @@
-/** The stand-alone verifier against the broker's own: two programs, written apart, one name for every fault. */
+/**
+ * The stand-alone verifier against the broker's own: two programs, written separately, with one name for
+ * every fault.
+ */
 import { Buffer } from 'node:buffer'
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import {
@@ -54,12 +57,12 @@ interface Expectations {
   session?: string
   expected?: { size: number; digest: string }
   noted?: Noted
-  /** The audit log has not heard of its end. */
+  /** The audit log has no end of the session yet. */
   mayBeOpen?: boolean
   keys?: Uint8Array[]
 }
 
-/** The code that both verifiers find, and the same offset; `ok` when neither finds one. */
+/** Returns the code that both verifiers find, at the same offset, or `ok` if neither finds one. */
 async function bothFind(bytes: Uint8Array, about = '', options: Expectations = {}): Promise<string> {
   const path = join(folder, 'one.rec')
   writeFileSync(path, bytes)
@@ -81,7 +84,7 @@ async function bothFind(bytes: Uint8Array, about = '', options: Expectations = {
   expect(there.fault?.code, `${about}: ${here.fault?.message}`).toBe(here.fault?.code)
   if (here.fault?.code !== 'replaced_file') expect(there.fault?.offset, about).toBe(here.fault?.offset)
   expect(there.ok).toBe(here.ok)
-  // Of one that is being written, what came last may be half there.
+  // In a file that is being written, the last record may be incomplete.
   const size = here.state === 'open' ? here.goodSize : here.size
   if (here.ok) expect(there).toMatchObject({ state: here.state, digest: here.digest, size })
   return here.fault?.code ?? 'ok'
@@ -207,7 +210,7 @@ describe('recordings: both verifiers find', () => {
 const key = generateKeyPairSync('ed25519').privateKey
 const raw = rawPublicKey(key)
 
-/** A log with these recordings in it, closed by a checkpoint. */
+/** Makes a log with these recordings, closed by a checkpoint. */
 async function makeLog(closed: [session: string, verification: Verification][] = []): Promise<MemoryAudit> {
   const repository = new MemoryAudit()
   let time = 1_795_000_000_000
@@ -299,7 +302,7 @@ describe('exported audit logs: both verifiers find', () => {
     }
     await write(fresh, { object_type: 'signing_key', signer }, 'secret.change')
     expect(await bothFindIn(repository.rows, [], keys)).toBe('ok')
-    // A log that nothing but the replaced key has signed: a thief of it leaves out the event.
+    // A log that only the replaced key has signed: its thief leaves out the event.
     expect(await bothFindIn(rows, [], keys)).toBe('unknown_signer')
     expect(await bothFindIn(repository.rows, [], [...keys].reverse())).toBe('unknown_signer')
     await write(fresh, { object: 'ls' }, 'command')

@@ -7,7 +7,7 @@ import { ConfigSchema } from '../../src/config/schema.ts'
 
 const read = (name: string) => readFileSync(new URL(`../../config/${name}`, import.meta.url), 'utf8')
 const documented = read('sallyport.yaml')
-/** Examples are behind a `#` that is not followed by one space and text. */
+/** Examples have a `#` that is not followed by one space and text. */
 const uncommented = documented.replace(/^(\s*)#(?! \S|$)/gm, '$1')
 const surroundings = {
   env: { S3_SECRET_KEY: 'longenough', SNMP_AUTH_PASSWORD: 'longenough', SNMP_PRIV_PASSWORD: 'longenough' },

@@ -1,4 +1,4 @@
-/** The index over sessions: what is found, what is not, what is gone. */
+/** The index over sessions: found, not found and removed sessions. */
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'

@@ -1,4 +1,6 @@
-/** The index follows the audit log: each event once, whatever happens in between; in a thread that may die. */
+/**
+ * The index follows the audit log: each event is added once, despite interruptions, in a thread that may die.
+ */
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
 import { ContentDatabase } from '../../src/contents/database.ts'

@@ -1,4 +1,4 @@
-/** An index in a temporary folder, and what is put into it. */
+/** An index in a temporary folder, and its content. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,14 +20,14 @@ export function removeFolders(): void {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 }
 
-/** What `field~value` asks. */
+/** Returns the test for `field~value`. */
 export function asked(field: ContentField, value: string): ContentTest {
   const phrases = phrasesOf(value.split('*'))
   if (typeof phrases === 'string') throw new Error(phrases)
   return { field, phrases }
 }
 
-/** A session that began `number` hours after BEGIN, and a line of it a second later. */
+/** Returns a session that began `number` hours after BEGIN, and a line of it a second later. */
 export function lineOf(number: number, field: 'command' | 'file', text: string, second = 1): ContentEvent[] {
   const begin = BEGIN + number * HOUR
   const session = idOf(number)

@@ -1,4 +1,4 @@
-/** `sallyport import` and `export`, run as people run them: beside a broker, and without one. */
+/** `sallyport import` and `export`, run as by a user: beside a broker, and without one. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sallyport } from '../e2e/recorded.ts'
 import { ADMIN_PASSWORD, type Broker, callApi, startBroker } from '../peers/broker.ts'
 
-/** For tests that run many programs: on a busy machine each takes seconds. */
+/** Time limit of tests that run many programs: on a busy machine each needs seconds. */
 const SLOW = { timeout: 90_000 }
 const folder = mkdtempSync(join(tmpdir(), 'sallyport-csv-'))
 let broker: Broker

@@ -8,7 +8,7 @@ import { MAX_ROW, type Row, readRows } from '../../src/csv/reader.ts'
 import { separatorOf } from '../../src/csv/separator.ts'
 import { BOM, headerOf, linesOf } from '../../src/csv/writer.ts'
 
-/** The rows of a text, given in pieces of that many bytes. */
+/** Returns the rows of a text, read in pieces of that many bytes. */
 async function read(text: string | Uint8Array, separator = ';', piece = 7): Promise<Row[]> {
   const bytes = typeof text === 'string' ? Buffer.from(text) : text
   async function* pieces() {
@@ -78,7 +78,9 @@ describe('round trip', () => {
 
 describe('a spreadsheet with another separator', () => {
   const usual = [';', ',', '\t', '|']
-  /** What Python's reader, which like Excel knows quotes at the beginning of a cell only, makes of a text. */
+  /**
+   * Parses a text with Python's reader, which like Excel recognizes quotes only at the beginning of a cell.
+   */
   const seenBy = (text: string): string[] => {
     const script = [
       'import csv, io, json, sys',

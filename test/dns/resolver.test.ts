@@ -1,4 +1,4 @@
-/** The resolver's client with a real one, and with some that lie, fall silent or break off. */
+/** The resolver's client with a real resolver, and with some that lie, stay silent or break off. */
 import { Buffer } from 'node:buffer'
 import { createSocket } from 'node:dgram'
 import { createServer } from 'node:net'
@@ -76,7 +76,7 @@ describeWithPeers('unbound', ['unbound', 'ldns-keygen', 'ldns-signzone', 'ssh-ke
 })
 
 describe('a resolver that is not as it should be', () => {
-  /** Answers each UDP message with what this makes of it. */
+  /** Responds to each UDP message with the result of `answers`. */
   async function udp(answers: (query: Buffer, attempt: number) => Buffer[]): Promise<number> {
     const socket = createSocket('udp4')
     let attempt = 0
@@ -92,9 +92,9 @@ describe('a resolver that is not as it should be', () => {
       'srv1.example.com',
     )
 
-  /** The question as it came, one SSHFP record, and the bit that says it is authentic. */
+  /** Returns the question as received, one SSHFP record, and the AD bit. */
   const answerTo = (query: Buffer, change: (message: Buffer) => void = () => undefined): Buffer => {
-    // without the OPT record
+    // Without the OPT record.
     const question = Buffer.from(query.subarray(0, -11))
     question.writeUInt16BE(0x81a0, 2)
     question.writeUInt16BE(1, 6)

@@ -7,7 +7,7 @@ import { ROOT } from './walks.ts'
 
 const page = readFileSync(join(ROOT, 'docs', 'architecture.md'), 'utf8')
 
-/** The text below a heading of the second level, up to the next one. */
+/** Returns the text below a heading of the second level, up to the next one. */
 function section(title: string): string {
   const [, text] = page.split(`\n## ${title}\n`)
   return text?.split('\n## ')[0] ?? ''

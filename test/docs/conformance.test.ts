@@ -1,4 +1,7 @@
-/** Pages with tables that name tests that exist: each row's last cell is a file and what a title in it begins with. */
+/**
+ * Pages with tables that name existing tests: each row's last cell is a file and the beginning of a title in
+ * it.
+ */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-/** docs/decisions: the list names each page, and each page has its four parts and stays short. */
+/** docs/decisions: the list names each page, and each page has its four parts and is short. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-/** The pages' links within the clone lead somewhere, and the files that they name are there. */
+/** The pages' links within the clone have a target, and the files that they name exist. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -11,10 +11,10 @@ const inFolder = (folder: string) =>
 
 const pages = [...readdirSync(ROOT).filter((name) => name.endsWith('.md')), ...inFolder('docs')].sort()
 
-/** Without blocks of code, in which brackets and headings mean something else. */
+/** Reads a page without its code blocks, in which brackets and headings have another meaning. */
 const read = (page: string) => readFileSync(join(ROOT, page), 'utf8').replace(/^```[\s\S]*?^```$/gm, '')
 
-/** The anchors of a page's headings, as GitHub makes them. */
+/** Returns the anchors of a page's headings, by GitHub's rules. */
 function anchorsOf(page: string): string[] {
   return [...read(page).matchAll(/^#+ (.+)$/gm)].map((match) =>
     match[1]!

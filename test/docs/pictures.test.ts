@@ -1,6 +1,6 @@
 /**
- * The README's pictures: the menu in a terminal of a real ssh, and a session that begins there, as the recording shows
- * it. Drawn anew and compared pixel by pixel; RENEW_PICTURES=1 puts what is drawn in the place of the files.
+ * The README's pictures: the menu in a terminal of a real ssh, and a session that begins there, as in the
+ * recording. Drawn again and compared pixel by pixel; RENEW_PICTURES=1 replaces the files.
  */
 import { Buffer } from 'node:buffer'
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -29,7 +29,7 @@ const SIZE = { columns: 80, rows: 12 }
 const PASSWORD = 'known at the first door'
 const PROMPT = 'root@web1:~# '
 
-/** Account, device, service and description of what the user may reach; only the first one answers. */
+/** Account, device, service and description of the user's targets; only the first one answers. */
 const TARGETS = [
   { account: 'root', device: 'web1', service: 'ssh', protocol: 'SSH', text: 'web server of the shop' },
   { account: 'postgres', device: 'db1', service: 'ssh', protocol: 'SSH', text: 'database of the shop' },
@@ -43,7 +43,7 @@ const TARGETS = [
   { account: 'backup', device: 'nas1', service: 'ssh', protocol: 'SSH', text: 'nightly backups' },
 ]
 
-/** A home folder of the target, in which all that is shown is the same each time. */
+/** The files in a home folder of the target, identical each time. */
 const SITE = 'server_name  shop.example.com;\nlisten       443 ssl;\nroot         /srv/shop;\n'
 
 describe.runIf(canCreateUsers())('as root', () => {
@@ -122,7 +122,7 @@ describe.runIf(canCreateUsers())('as root', () => {
   })
 })
 
-/** A folder with an ssh that knows the bastion by its name. */
+/** Makes a folder with an ssh that knows the bastion by its name. */
 function namedBastion(home: Home, port: number): string {
   const config = join(home.folder, 'config')
   const host = `Host bastion\nHostName 127.0.0.1\nHostKeyAlias bastion\nPort ${port}\nIdentityFile none\n`
@@ -134,7 +134,7 @@ function namedBastion(home: Home, port: number): string {
   return bin
 }
 
-/** A shell on the target that shows the same on every machine. */
+/** Returns a shell script with the same output on every machine. */
 function shellScript(folder: string): string {
   const env = `PATH=/usr/bin:/bin HOME=${folder} TERM="$TERM" LANG=C.UTF-8 PS1='${PROMPT}'`
   return `#!/bin/sh\ncd ${folder} && exec env -i ${env} bash --norc --noprofile\n`
@@ -167,7 +167,7 @@ async function provision({ must }: Broker, port: number, privateKey: string): Pr
   })
 }
 
-/** The screen of a terminal that has got this output. */
+/** Draws a terminal's screen with this output. */
 async function drawn(output: string): Promise<Buffer> {
   const emulator = new Emulator(SIZE)
   await emulator.push(output)
@@ -178,7 +178,7 @@ async function drawn(output: string): Promise<Buffer> {
   return encodePng(canvas, PALETTE)
 }
 
-/** The chunks of a PNG but its title, which names the session. */
+/** Returns the chunks of a PNG except its title, which names the session. */
 function chunksOf(png: Buffer): Map<string, Buffer> {
   const chunks = new Map<string, Buffer>()
   for (let at = 8; at < png.length; at += png.readUInt32BE(at) + 12) {
@@ -189,7 +189,7 @@ function chunksOf(png: Buffer): Map<string, Buffer> {
   return chunks
 }
 
-/** Dimensions, colours and pixels: how well zlib packs them is no matter. */
+/** Returns dimensions, colours and pixels; zlib's compression does not matter. */
 function contentOf(png: Buffer): { head: string; palette: string; pixels: Buffer } {
   const chunks = chunksOf(png)
   const of = (type: string) => chunks.get(type)!

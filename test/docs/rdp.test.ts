@@ -49,7 +49,7 @@ describeWithPeers('the walk to a desktop', [...SHADOW_PEERS, ...RDP_VIEWER_PEERS
     expect(done.code, `${done.stdout}${done.stderr}`).toBe(0)
     const login = { user: 'ops1+administrator@win1', password: 'known at the first door' }
     const client = await xfreerdp(screen, { port: broker.ports.rdp!, ...login }, ['/bpp:32'], SIZE)
-    // Below the line that says which rights are missing.
+    // The part below the line that lists missing rights.
     const lower = (all: Picture) => cut(all, 0, 100, SIZE.width, SIZE.height - 100)
     await shows(screen.display, (seen) => differingPixels(lower(seen), lower(picture)) === 0)
     await client.stop()

@@ -1,4 +1,4 @@
-/** The README's five-minute walk, as its reader would do it: its own shell blocks, in two terminals. */
+/** The README's five-minute walk, as by its reader: its own shell blocks, in two terminals. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -39,7 +39,7 @@ describe.runIf(canCreateUsers())('as root, with a target user', () => {
       rmSync(folder, { recursive: true, force: true })
     })
 
-    /** Types a script into a shell of its own, in the clone. */
+    /** Runs a script in its own shell, in the clone. */
     function open(name: string, script: string): Terminal {
       const file = join(folder, name)
       writeFileSync(file, `set -eu\n${script}`)
@@ -49,7 +49,7 @@ describe.runIf(canCreateUsers())('as root, with a target user', () => {
       return terminal
     }
 
-    /** An ssh that has no known hosts yet and leaves those of whoever runs the tests alone. */
+    /** Makes an ssh without known hosts that leaves those of the user who runs the tests alone. */
     function shadowSsh(): string {
       const bin = join(folder, 'bin')
       mkdirSync(bin, { recursive: true })
@@ -96,7 +96,7 @@ describe.runIf(canCreateUsers())('as root, with a target user', () => {
       await reader.expect('walked-42')
       reader.send('exit\r')
 
-      // list, verify, export as text, play: the session comes back in the last two.
+      // list, verify, export as text, play: the last two show the session.
       const shown = await reader.expect(/walked-42[\s\S]*walked-42/, STEP_MS)
       expect(shown).toContain('ops1')
       reader.send('q')

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 export const ROOT = join(import.meta.dirname, '..', '..')
 
-/** In their order. `page`: its path in the clone. */
+/** Returns the blocks in order. `page`: its path in the clone. */
 export function walkOf(page: string): { name: string; text: string }[] {
   const text = readFileSync(join(ROOT, page), 'utf8')
   return [...text.matchAll(/<!-- walk: (\w+) -->\n```sh\n([\s\S]*?)```/g)].map((match) => ({
@@ -13,7 +13,7 @@ export function walkOf(page: string): { name: string; text: string }[] {
   }))
 }
 
-/** Replaces what is a choice of the reader's machine; each must occur, or the page has changed. */
+/** Replaces texts that depend on the reader's machine; each must occur, or the page has changed. */
 export function adapt(text: string, choices: Record<string, string>): string {
   let adapted = text
   for (const [from, to] of Object.entries(choices)) {

@@ -1,4 +1,7 @@
-/** The bastion signs in at the target with the keys of the user's own agent, which every client forwards in its way. */
+/**
+ * The bastion signs in at the target with the keys of the user's own agent, which each client forwards in its
+ * own way.
+ */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -40,9 +43,9 @@ beforeAll(async () => {
     authentication_methods: ['PUBKEY_AGENT_FORWARDING'],
   })
   await bastion.broker.must('PUT', '/devices/srv1/services/ssh', { connection_policy: 'own-keys' })
-  // Nothing in the vault: who gets in does so by a key of the agent.
+  // The vault is empty: a sign-in succeeds only by a key of the agent.
   await bastion.broker.must('PUT', `/accounts/${bastion.account.name}@local@srv1`, { credentials: [] })
-  // The users' keys are what the target knows; they are not those that sign in at the bastion.
+  // The target knows the users' keys, not those that sign in at the bastion.
   bastion.sshd.authorize(
     bastion.account.name,
     Object.values(keys).map(({ publicKey }) => publicKey),

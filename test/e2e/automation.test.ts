@@ -1,4 +1,4 @@
-/** Programs that use ssh for something of their own: Ansible, which works, and mosh, which cannot. */
+/** Programs that use ssh for their own purposes: Ansible, which works, and mosh, which cannot. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -77,7 +77,7 @@ describeWithPeers('Ansible', ['sshd', 'ssh', 'ansible-playbook'], () => {
 describeWithPeers('mosh', ['sshd', 'ssh', 'mosh'], () => {
   let bastion: Bastion
   beforeAll(async () => {
-    // without the right to run commands: mosh-server is one
+    // without the right to run commands: mosh-server is a command
     bastion = await startBastion({ credential: 'password', subprotocols: ['SSH_SHELL'] })
   })
   afterAll(() => bastion.stop())

@@ -1,4 +1,4 @@
-/** Peers that send and do not read: what they make the broker hold is bounded, and others go on. */
+/** Peers that send and do not read: the broker's memory for them is bounded, and other sessions continue. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server } from 'node:net'
@@ -10,14 +10,17 @@ import { until } from '../until.ts'
 import { ALL_RIGHTS, type Bastion, startBastion } from './bastion.ts'
 
 const MEBIBYTE = 1024 * 1024
-/** What one stopped session may add to the broker's memory. */
+/** The most that one stopped session may add to the broker's memory. */
 const ALLOWED_GROWTH = 32 * MEBIBYTE
-/** More than that must have been sent by the target before the client's stop is felt, were nothing bounded. */
+/** Milliseconds in which the target could send more than that if nothing bounded the broker. */
 const WATCH_MS = 4_000
 
-/** A forwarded connection is held by its windows alone: less. */
+/** Less: only the windows hold a forwarded connection. */
 const ALLOWED_FORWARDED = 16 * MEBIBYTE
-/** Of what moves until a window is full; without the stop it would be hundreds of MiB in the time. */
+/**
+ * Garbage of the data that moves until a window is full; without the stop it would be hundreds of MiB in that
+ * time.
+ */
 const ALLOWED_GARBAGE = 64 * MEBIBYTE
 
 let bastion: Bastion
@@ -39,7 +42,7 @@ function residentBytes(pid: number): number {
   return Number(line?.[1]) * 1024
 }
 
-/** The broker's memory now, after a session of the same kind has warmed it up, and was indexed. */
+/** Returns the broker's memory after a session of the same kind has warmed it up and was indexed. */
 async function baseline(): Promise<number> {
   await ssh(bastion.home, bastion.login(), [
     `head -c ${64 * MEBIBYTE} /dev/zero > /dev/null; head -c ${64 * MEBIBYTE} /dev/zero`,
@@ -79,7 +82,7 @@ test('a client that stops reading while the target floods', async () => {
   await new Promise((resolve) => child.stdout!.once('data', resolve))
   process.kill(child.pid!, 'SIGSTOP')
   expect((await highest(WATCH_MS)) - before).toBeLessThan(ALLOWED_GROWTH)
-  // Meanwhile others are served.
+  // Other sessions are served meanwhile.
   expect((await ssh(bastion.home, bastion.login(), ['echo alive'])).stdout).toBe('alive\n')
 })
 
@@ -101,7 +104,7 @@ os.kill(os.getpid(), signal.SIGSTOP)
   expect((await highest(WATCH_MS)) - before).toBeLessThan(ALLOWED_GROWTH)
 })
 
-/** Sends without end to whoever connects, and reads nothing. */
+/** Sends without end to every connection, and reads nothing. */
 function startSource(): Promise<Server> {
   const zeros = Buffer.alloc(MEBIBYTE)
   const server = createServer((socket) => {
@@ -118,7 +121,10 @@ function startSource(): Promise<Server> {
 }
 
 describe('a forwarded connection', () => {
-  /** paramiko with a window of a gigabyte, after it has warmed the broker up with as much as a stopped one moves. */
+  /**
+   * paramiko with a window of a gigabyte, after it has warmed up the broker with as much data as a stopped
+   * session moves.
+   */
   const forwarded = (then: string) => {
     const { port, user } = bastion.login()
     const { port: to } = source.address() as AddressInfo
@@ -155,7 +161,7 @@ except socket.timeout: pass`)
       await new Promise((resolve) => child.stdout!.once('data', resolve))
       return child
     }
-    // What passes before the stop leaves garbage, the most of it in a heap that is not warm yet.
+    // The data before the stop leaves garbage, most of it in a heap that is not warm yet.
     const first = await flood()
     await highest(WATCH_MS)
     const before = residentBytes(bastion.broker.pid)

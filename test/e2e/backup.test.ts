@@ -1,4 +1,4 @@
-/** The drill: a backup of a broker at work, the loss of its data folder, and everything back. */
+/** The drill: a backup of a running broker, the loss of its data folder, and a complete restore. */
 import {
   cpSync,
   existsSync,
@@ -21,9 +21,9 @@ import { until } from '../until.ts'
 import { type Bastion, eventsIn, type SessionRow, startBastion } from './bastion.ts'
 import { filesBelow, filesWith, framesOf, sallyport, streamOf } from './recorded.ts'
 
-/** For tests that start brokers and run programs beside them: on a busy machine each takes seconds. */
+/** For tests that start brokers and programs: on a busy machine each takes seconds. */
 const SLOW = { timeout: 120_000 }
-/** About a MiB a second until it is ended. */
+/** Prints about a MiB per second until it is stopped. */
 const BULK = 'while :; do head -c 20000 /dev/urandom | base64; sleep 0.02; done'
 const VERIFIER = join(import.meta.dirname, '..', '..', 'bin', 'verify.mjs')
 
@@ -148,7 +148,7 @@ describeWithPeers('backup and restore', ['sshd', 'ssh'], () => {
         expect(eventsIn(again.log()).find(({ event }) => event === 'service.start')).toMatchObject({
           reason: expect.stringContaining('restored from the backup of'),
         })
-        // what was accepted before is in known_hosts: another key would be refused
+        // the old key is in known_hosts: another one would be refused
         expect(await ssh(bastion.home, bastion.login(), ['echo back'])).toMatchObject({
           code: 0,
           stdout: 'back\n',

@@ -1,4 +1,4 @@
-/** A Telnet client without a terminal, which sends and reads as a test says. */
+/** A Telnet client without a terminal, which sends and reads as a test directs. */
 import { Buffer } from 'node:buffer'
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
@@ -7,23 +7,23 @@ import { until } from '../until.ts'
 
 export interface BareOptions {
   port: number
-  /** The address to come from: 127.0.0.2 and so on are different clients. */
+  /** Source address: 127.0.0.2 and so on are different clients. */
   from?: string
-  /** Inside TLS, with this certificate. */
+  /** Connect inside TLS, with this certificate. */
   certificate?: Buffer
-  /** Instead of a connection of its own, for TLS. */
+  /** An existing connection for TLS, instead of a new one. */
   over?: Socket
 }
 
 export interface BareTelnet {
   socket: Socket
-  /** Nothing is escaped. */
+  /** Sends the bytes without escaping. */
   raw(bytes: Uint8Array): void
-  /** What is typed; Enter is `\r`. */
+  /** Sends typed text; Enter is `\r`. */
   type(data: string | Uint8Array): void
-  /** What came, one character for each byte. */
+  /** Returns all received bytes, one character for each. */
   shown(): string
-  /** Waits for it, some seconds or `withinMs`. */
+  /** Waits for the text, some seconds or `withinMs`. */
   sees(text: string, withinMs?: number): Promise<void>
   /** Waits until the other side has closed. */
   closed(): Promise<void>
@@ -39,7 +39,7 @@ export function hangUp(): void {
 
 export async function bareTelnet({ port, from, certificate, over }: BareOptions): Promise<BareTelnet> {
   const to = { host: '127.0.0.1', port, ...(from !== undefined && { localAddress: from }) }
-  // The self-signed certificate is in the name of the host, not of this address.
+  // The self-signed certificate names the host, not this address.
   const socket = certificate
     ? connectTls({ ...(over ? { socket: over } : to), ca: certificate, checkServerIdentity: () => undefined })
     : connect(to)

@@ -10,7 +10,7 @@ import { until } from '../until.ts'
 export const ALL_RIGHTS = ['SSH_SHELL', 'SSH_REMOTE_COMMAND', 'SSH_SCP_UP', 'SSH_SCP_DOWN', 'SFTP_SESSION']
 
 export interface BastionOptions {
-  /** What the person may do; default: all. */
+  /** The user's rights; default: all. */
   subprotocols?: string[]
   /** The account's credential; default: a key. */
   credential?: 'password' | 'ssh_key'
@@ -42,9 +42,9 @@ export interface Bastion {
   password: string
   /** ops1 to the target, by password unless said otherwise. */
   login(options?: Partial<Login>): Login
-  /** The sessions that have ended, newest last; waits until there are as many. */
+  /** Returns the sessions that have ended, newest last; waits until there are `count`. */
   closedSessions(count?: number): Promise<SessionRow[]>
-  /** The broker's events of that code so far, newest last; waits until there are as many. */
+  /** Returns the broker's events of that code so far, newest last; waits until there are `count`. */
   events(code: string, count?: number): Promise<Record<string, unknown>[]>
   stop(): Promise<void>
 }
@@ -100,7 +100,7 @@ export async function startBastion(options: BastionOptions = {}): Promise<Bastio
   }
 }
 
-/** The events among the lines of a broker's log. */
+/** Returns the events among the lines of a broker's log. */
 export function eventsIn(log: string): Record<string, unknown>[] {
   return log
     .split('\n')
@@ -109,7 +109,7 @@ export function eventsIn(log: string): Record<string, unknown>[] {
       try {
         return [JSON.parse(line) as Record<string, unknown>]
       } catch {
-        // A line that is still being written.
+        // A line that is not complete yet.
         return []
       }
     })

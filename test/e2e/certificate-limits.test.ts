@@ -1,4 +1,4 @@
-/** What a certificate says holds the sessions of who has signed in with it (real ssh on both sides). */
+/** A certificate's options limit the sessions of the user that signed in with it (real ssh on both sides). */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -31,7 +31,7 @@ afterAll(async () => {
   shop.remove()
 })
 
-/** A login by a new certificate with these options. */
+/** Makes a login by a new certificate with these options. */
 function certified(...args: string[]): Login {
   shop.certify('laptop', 'ca', ['-I', 'laptop of ops1', '-z', '7', '-n', 'ops1', ...args])
   const options = [
@@ -46,7 +46,7 @@ const forced = (command: string) => certified('-O', `force-command=${command}`)
 const grant = (subprotocols: string[]) =>
   bastion.broker.must('PUT', `/authorizations/${PAIR}`, { subprotocols })
 
-/** Runs it with these rights only. */
+/** Runs `work` with these rights only. */
 async function only(rights: string[], work: () => Promise<void>): Promise<void> {
   await grant(rights)
   try {

@@ -1,4 +1,4 @@
-/** OpenSSH's client signs in by certificates that ssh-keygen made; what is revoked does not. */
+/** OpenSSH's client signs in by certificates of ssh-keygen; revoked ones are refused. */
 import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -30,7 +30,7 @@ afterAll(async () => {
   shop.remove()
 })
 
-/** Certifies the key and signs in with it; answers with the exit code of `exit 7`. */
+/** Certifies the key and signs in with it; returns the exit code of `exit 7`. */
 async function attempt(name: string, args: string[], ca = 'ca'): Promise<number | null> {
   shop.certify(name, ca, ['-I', `${name} of ops1`, '-z', '7', ...args])
   return await again(name)
@@ -92,7 +92,7 @@ describe('a certificate', () => {
 describe('a certificate in the hands of a client that keeps no rule', () => {
   const CERTIFICATE = 'ssh-ed25519-cert-v01@openssh.com'
 
-  /** The answer to one signed request. */
+  /** Returns the response to one signed request. */
   async function request(key: Signer, by: Signer = key): Promise<number | undefined> {
     const { port, user } = bastion.login()
     const client = await connectToSignIn({ port })

@@ -1,4 +1,4 @@
-/** Ordinary clients through the bastion: what arrives on the target, and what comes back, is what a direct connection gives. */
+/** Ordinary clients through the bastion: both ends get the same bytes as over a direct connection. */
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -25,7 +25,7 @@ afterAll(() => bastion.stop())
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
 const digestOf = (path: string) => sha256(readFileSync(path))
-/** A path in the account's home on the target. */
+/** Returns a path in the account's home on the target. */
 const remote = (name: string) => join(bastion.account.home, name)
 
 describe('sign-in', () => {

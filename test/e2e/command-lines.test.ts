@@ -1,4 +1,6 @@
-/** Command lines typed through the bastion in a real terminal: events, the recording, and what rules do. */
+/**
+ * Command lines typed through the bastion in a real terminal: events, the recording, and the effect of rules.
+ */
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ssh, sshTerminal } from '../peers/openssh.ts'
@@ -20,7 +22,7 @@ beforeAll(async () => {
 })
 afterAll(() => bastion.stop())
 
-/** The session that has just ended. */
+/** Returns the session that has just ended. */
 async function ended(): Promise<SessionRow> {
   return (await bastion.closedSessions(++closed)).at(-1)!
 }
@@ -30,7 +32,7 @@ async function commandsOf(session: string): Promise<Record<string, unknown>[]> {
   return events.filter(({ event }) => event === 'command')
 }
 
-/** A shell with a prompt that is known. */
+/** Starts a shell with a known prompt. */
 async function shell() {
   const terminal = sshTerminal(bastion.home, bastion.login())
   await terminal.expect('$ ')
@@ -226,7 +228,7 @@ test('a thousand lines in a second leave a bounded number of events, and one tha
   const omitted = commands.flatMap(({ reason }) =>
     Number(/^(\d+) command line/.exec(String(reason))?.[1] ?? []),
   )
-  // A line that was not shown in time is an event without its text.
+  // A line without timely output is logged without its text.
   const told = commands.filter(({ reason }) => !/^\d+ command line/.test(String(reason)))
   expect(told.length).toBeLessThan(200)
   const sum = omitted.reduce((total, count) => total + count, 0)

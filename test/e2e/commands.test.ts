@@ -1,4 +1,4 @@
-/** The command line, run as people run it: beside a broker, without one, and when something is wrong. */
+/** The command line, run as users run it: beside a broker, without one, and in error cases. */
 import { chmodSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -22,7 +22,9 @@ const SLOW = { timeout: 90_000 }
 const folder = mkdtempSync(join(tmpdir(), 'sallyport-commands-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Writes a configuration with listeners on free ports and the keys given; its data folder does not exist yet. */
+/**
+ * Writes a configuration with listeners on free ports and the given keys; its data folder does not exist yet.
+ */
 async function configure(name: string, keys: Record<string, unknown> = {}) {
   const listener = async () => ({ host: '127.0.0.1', port: await freePort() })
   const listen = {
@@ -41,7 +43,7 @@ async function configure(name: string, keys: Record<string, unknown> = {}) {
   return { configFile, dataFolder, listen }
 }
 const nowhere = { configFile: join(folder, 'none.yaml') }
-/** What `check` found, by its subject. */
+/** Returns the findings of `check`, by subject. */
 function findings({ stdout }: RunResult): Record<string, string> {
   const lines = stdout.trim().split('\n')
   return Object.fromEntries(
@@ -198,7 +200,7 @@ describeWithPeers('beside a broker', ['sshd', 'ssh'], () => {
     await bastion.stop()
     rmSync(dataFolder, { recursive: true, force: true })
   })
-  /** The same data under a configuration of its own, as after a restore from a copy. */
+  /** Copies the data under its own configuration, as after a restore from a copy. */
   async function copied(name: string): Promise<Awaited<ReturnType<typeof configure>>> {
     const copy = await configure(name)
     await bastion.closedSessions(1)
@@ -350,7 +352,7 @@ describeWithPeers('beside a broker', ['sshd', 'ssh'], () => {
       expect(await session()).toMatchObject({ code: 0, stdout: 'reached\n', stderr: '' })
       const exported = await sallyport(again, ['audit', 'export'])
       expect(exported.stdout).toMatch(/"code":"secret\.change".*"object":"master key"/)
-      // Recordings from before are opened with a key that the vault seals.
+      // Older recordings are opened with a key that the vault seals.
       const [first] = await again.must<{ id: string }[]>('GET', '/sessions?status=closed&sort=begin&limit=1')
       const text = await sallyport(again, ['recordings', 'export', first!.id, '--format', 'txt'])
       expect(text.stdout).toContain('reached')
@@ -458,9 +460,9 @@ describeWithPeers('demo', ['sshd', 'ssh'], () => {
 
       process.kill(demo.pid, 'SIGINT')
       await until('the end', () => demo.log().includes('the demo ends') || undefined)
-      // As npm passes it on, who may find nobody left.
+      // npm forwards the signal, possibly after the process has ended.
       if (isAlive(demo.pid)) process.kill(demo.pid, 'SIGINT')
-      // null: it came when the process was about to go, and Node no longer listened.
+      // null if the signal came when the process was about to end, and Node no longer handled it.
       expect([0, null]).toContain(await demo.ended)
       expect(existsSync(dirname(configFile))).toBe(false)
     } finally {

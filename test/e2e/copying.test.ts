@@ -1,4 +1,6 @@
-/** Who may copy files one way only does so with every client that speaks SFTP, and nothing goes the other way. */
+/**
+ * A user who may copy files one way only can do so with every SFTP client, and nothing goes the other way.
+ */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { cp } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -31,13 +33,13 @@ const remote = (name: string) => join(bastion.account.home, name)
 const login = () => bastion.login({ hostFingerprint })
 
 interface Client {
-  /** Copies `local` there. */
+  /** Copies `local` to the target. */
   up: (to: string) => Promise<unknown>
-  /** Copies a file from there here. */
+  /** Copies a file from the target. */
   down: (from: string, to: string) => Promise<unknown>
 }
 
-/** Both ways in the folder of a mount, which may not be there at all. */
+/** Copies both ways in a mounted folder; the mount may fail. */
 async function mounted(work: (folder: string) => Promise<unknown>): Promise<void> {
   const mount = await sshfs(bastion.home, login(), bastion.account.home)
   try {
@@ -90,7 +92,7 @@ const CLIENTS: Record<string, Client> = {
   },
 }
 
-/** The same with a folder; the names of both ends end alike. */
+/** The same clients with a folder, whose name is the same at both ends. */
 const FOLDERS: Record<string, Client> = {
   'scp -r': {
     up: (to) => scp(bastion.home, login(), tree(), { remote: dirname(to) }, ['-r']),
@@ -110,7 +112,7 @@ const FOLDERS: Record<string, Client> = {
   },
 }
 
-/** A folder here with a file in another folder. */
+/** Makes a local folder that contains a folder with a file. */
 function tree(): string {
   const folder = join(bastion.home.folder, 'tree')
   mkdirSync(join(folder, 'within'), { recursive: true })
@@ -135,7 +137,7 @@ describe.each([
     const results = [await up(there).catch(String), await down(remote('there.txt'), here).catch(String)]
     const done = { up: contentOf(there) === CONTENT, down: contentOf(here) === CONTENT }
     expect(done, JSON.stringify(results)).toEqual({ up: isUp, down: isDown })
-    // Nothing of it either.
+    // No part of the file either.
     if (!isUp) expect(existsSync(there)).toBe(false)
     if (!isDown) expect(contentOf(here) ?? '').toBe('')
   })

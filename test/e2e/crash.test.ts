@@ -1,4 +1,7 @@
-/** The broker's own ends, wanted and not: kill -9, a full disk, SIGTERM, and a second broker on the same data. */
+/**
+ * The broker's ends, wanted and unwanted: kill -9, a full disk, SIGTERM, and a second broker on the same
+ * data.
+ */
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import {
@@ -22,7 +25,7 @@ import { until } from '../until.ts'
 import { type Bastion, eventsIn, type SessionRow, startBastion } from './bastion.ts'
 import { fieldsOf, framesOf, sallyport, streamOf } from './recorded.ts'
 
-/** A line every 10 ms with the nanoseconds of the clock. */
+/** Prints a line every 10 ms with the clock's nanoseconds. */
 const TICKER = 'for n in $(seq 3000); do date +%s%N; sleep 0.01; done'
 const MILLISECONDS = 1_000_000n
 /** For tests that start several brokers: on a busy machine each takes seconds. */
@@ -99,7 +102,7 @@ describeWithPeers('the broker', ['sshd', 'ssh'], () => {
         .split('\n')
       const last = BigInt(ticks.at(-1)!) / MILLISECONDS
       expect(killedAt - last).toBeLessThan(1_000n)
-      // Every line from the first one on is there.
+      // No line is missing from the first one on.
       const seen = client.stdout.trim().split('\n')
       expect(ticks).toEqual(seen.slice(0, ticks.length))
     })
@@ -143,7 +146,7 @@ describeWithPeers('the broker', ['sshd', 'ssh'], () => {
       rmSync(volume, { recursive: true, force: true })
     })
 
-    /** Leaves so many bytes on the volume. */
+    /** Fills the volume up to this many free bytes. */
     function leave(bytes: number): void {
       writeFileSync(filler, randomBytes(Math.max(0, free() - bytes)), { flag: 'a' })
     }
@@ -199,7 +202,7 @@ describeWithPeers('the broker', ['sshd', 'ssh'], () => {
       truncateSync(filler)
       rmSync(join(volume, 'recordings'), { recursive: true })
       mkdirSync(join(volume, 'recordings'), { mode: 0o700 })
-      // The indexing thread may have the one that was removed open still.
+      // The indexing thread may still have the removed one open.
       await until('room', () => (free() > VOLUME / 2 ? true : undefined))
       const before = await bastion.closedSessions()
       const ended = ssh(bastion.home, bastion.login(), [TICKER], { timeout: 60_000 })
@@ -214,7 +217,7 @@ describeWithPeers('the broker', ['sshd', 'ssh'], () => {
       const verified = await sallyport(bastion.broker, ['recordings', 'verify', session.id])
       expect(verified).toMatchObject({ code: 0, stderr: '' })
       expect(verified.stdout).toContain('ok, failed')
-      // There was room for the end: nothing that the client saw is missing.
+      // There was room for the end: all output that the client saw is recorded.
       const frames = await framesOf(bastion.broker, session.id)
       expect(streamOf(frames, 'output').toString()).toContain(done.stdout.trim().split('\n').at(-1))
       expect(fieldsOf(frames, 'end')).toMatchObject([{ result: 'failure', reason: session.reason }])

@@ -1,4 +1,6 @@
-/** What is recorded of a desktop is what its viewer showed, pixel by pixel: afterwards, and for those who watch. */
+/**
+ * The recording of a desktop equals the viewer's screen pixel by pixel: afterwards, and for live watchers.
+ */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { watchAsAdmin } from '../peers/live.ts'
 import { LiveCanvas, readPng } from '../peers/live-desktop.ts'
@@ -24,7 +26,7 @@ import { framesOf, sallyport } from './recorded.ts'
 const WIDTH = 320
 const HEIGHT = 240
 
-/** Noise, few colours, flat parts and a gradient, so that encodings use all that they have. */
+/** Noise, few colours, flat parts and a gradient, so that encodings use all their features. */
 function painting(seed: number): Picture {
   const rgb = Buffer.alloc(WIDTH * HEIGHT * 3)
   for (let y = 0; y < HEIGHT; y++) {
@@ -46,7 +48,7 @@ describeWithPeers('a desktop', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_
   beforeAll(async () => {
     desktop = await startDesktop({ target: { width: WIDTH, height: HEIGHT } })
     screen = await startScreen(640, 480)
-    // Its pointer is no business of the desktop.
+    // The pointer is not part of the desktop.
     await xdotool('mousemove', '600', '400')
   })
   afterEach(async () => {
@@ -68,7 +70,7 @@ describeWithPeers('a desktop', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_
     return viewer
   }
 
-  /** Paints the target's screen; the viewer shows it then, no pixel different. */
+  /** Paints the target's screen and waits until the viewer shows the same pixels. */
   async function painted(seed: number): Promise<Picture> {
     const picture = painting(seed)
     await paint(desktop.xvnc!.display, picture)
@@ -87,7 +89,7 @@ describeWithPeers('a desktop', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_
     const before = (await desktop.closedSessions()).length
     const viewer = await view(encoding)
     const first = await painted(1)
-    // A mark in the recording: what came before it is all of the first picture, what comes after it the second.
+    // A mark in the recording: all of the first picture comes before it, all of the second after it.
     await until('a window', async () => {
       const focused = await xdotool('search', '--onlyvisible', '--name', 'TigerVNC', 'windowfocus')
       return focused.code === 0 || undefined
@@ -98,7 +100,7 @@ describeWithPeers('a desktop', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_
     await viewer.stop()
     const { id } = (await desktop.closedSessions(before + 1)).at(-1)!
     expect(differingPixels(await png(id), second)).toBe(0)
-    // Once is enough for the mark: a moment is found by the same code whatever the encoding.
+    // Once is enough for the mark: the code that finds a moment is the same for every encoding.
     if (encoding !== 'ZRLE') return
     const mark = (await framesOf(desktop.broker, id)).find(({ type }) => type === 'key')!
     expect(differingPixels(await png(id, mark.time), first)).toBe(0)

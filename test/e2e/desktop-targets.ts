@@ -1,4 +1,4 @@
-/** Desktops that one person may open, at any broker: what the API is asked for to have them, and what became of it. */
+/** Desktops that one user may open, at any broker: creates them over the API, and reads the results. */
 import type { Broker } from '../peers/broker.ts'
 import { until } from '../until.ts'
 import { eventsIn, type SessionRow } from './bastion.ts'
@@ -7,16 +7,16 @@ export const PERSON = { user: 'ops1', password: 'ops1 password' } as const
 const PEOPLE = 'people'
 
 export interface DesktopTarget {
-  /** Of the device, and of all that goes with it. */
+  /** Name of the device, and part of the names of its other objects. */
   name: string
   protocol: 'VNC' | 'RDP'
-  /** Of 127.0.0.1. */
+  /** Port on 127.0.0.1. */
   port: number
   account: string
   password: string
-  /** What the person may do. */
+  /** The user's rights. */
   subprotocols: readonly string[]
-  /** Fields of the connection policy. The notice before the desktop is off unless they say otherwise. */
+  /** Fields of the connection policy. The notice before the desktop is off unless set here. */
   policy?: Record<string, unknown>
   authorization?: Record<string, unknown>
 }
@@ -24,11 +24,11 @@ export interface DesktopTarget {
 export interface ReachableDesktop {
   /** The login string. */
   login: string
-  /** As the API names the target. */
+  /** The target as named in the API. */
   target: string
-  /** Fields of the connection policy are others from now on. */
+  /** Changes fields of the connection policy. */
   policy(fields: Record<string, unknown>): Promise<void>
-  /** The person may do these from now on. */
+  /** Replaces the user's rights. */
   grant(subprotocols: readonly string[]): Promise<void>
 }
 
@@ -86,7 +86,7 @@ export async function addDesktop(broker: Api, options: DesktopTarget): Promise<R
   }
 }
 
-/** What happened at a broker; both wait until there are as many. */
+/** A broker's history; both methods wait until there are as many entries. */
 export interface History {
   closedSessions(count?: number): Promise<SessionRow[]>
   events(code: string, count?: number): Promise<Record<string, unknown>[]>

@@ -1,4 +1,4 @@
-/** A whole bastion for desktops: a broker that listens for VNC, a real Xvnc as the target, and a way in. */
+/** A whole bastion for desktops: a broker that listens for VNC, a real Xvnc as the target, and a login. */
 import { type Broker, type BrokerOptions, startBroker } from '../peers/broker.ts'
 import { startXvnc, type Xvnc, type XvncOptions } from '../peers/vnc/servers.ts'
 import { addDesktop, addPerson, type History, historyOf, PERSON } from './desktop-targets.ts'
@@ -6,11 +6,11 @@ import { addDesktop, addPerson, type History, historyOf, PERSON } from './deskto
 export interface DesktopOptions {
   /** Default: VncAuth, 640 × 480. */
   target?: Partial<XvncOptions>
-  /** Somebody else's VNC server on this port of 127.0.0.1 instead. */
+  /** Port of another VNC server on 127.0.0.1, instead of an Xvnc. */
   port?: number
-  /** What the person may do; default: VNC alone. */
+  /** The user's rights; default: VNC alone. */
   subprotocols?: string[]
-  /** Fields of the connection policy. The notice before the desktop is off unless they say otherwise. */
+  /** Fields of the connection policy. The notice before the desktop is off unless set here. */
   policy?: Record<string, unknown>
   authorization?: Record<string, unknown>
   broker?: BrokerOptions
@@ -18,18 +18,18 @@ export interface DesktopOptions {
 
 export interface Desktop extends History {
   broker: Broker
-  /** Undefined where the target is somebody else's. */
+  /** Absent if the target is another server. */
   xvnc: Xvnc | undefined
-  /** Of the viewer: the login string, and ops1's password. */
+  /** The login string; the viewer uses it with ops1's password. */
   login: string
   password: string
-  /** The account's, which no user learns. */
+  /** The account's password, which no user sees. */
   targetPassword: string
-  /** Where the bastion listens. */
+  /** Port of the bastion. */
   port: number
-  /** Fields of the connection policy are others from now on. */
+  /** Changes fields of the connection policy. */
   policy(fields: Record<string, unknown>): Promise<void>
-  /** The person may do these from now on. */
+  /** Replaces the user's rights. */
   grant(subprotocols: string[]): Promise<void>
   stop(): Promise<void>
 }

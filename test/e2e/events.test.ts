@@ -1,6 +1,6 @@
 /**
- * What happens at the broker as its receivers see it: a real rsyslogd over UDP and TCP, a real snmptrapd, and a
- * scraper of the metrics. Each event is made by a real client.
+ * The broker's events as its receivers get them: a real rsyslogd over UDP and TCP, a real snmptrapd, and a
+ * scraper of the metrics. A real client causes each event.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { get } from 'node:http'
@@ -30,7 +30,7 @@ describeWithPeers('events', ['sshd', 'ssh', 'scp', 'rsyslogd', 'snmptrapd'], () 
   let sshd: Sshd
   let dataFolder: string
   let deadPort: number
-  /** The session that the first test runs. */
+  /** The session of the first test. */
   let session: string
 
   const sinks = () => ({
@@ -55,7 +55,7 @@ describeWithPeers('events', ['sshd', 'ssh', 'scp', 'rsyslogd', 'snmptrapd'], () 
     rmSync(dataFolder, { recursive: true, force: true })
   })
 
-  /** The fields of that message, by its code and some of its fields; the same over both ways. */
+  /** Returns the fields of a message, by its code and some fields; equal over both transports. */
   async function received(
     code: EventCode,
     fields: Record<string, string>,
@@ -326,7 +326,7 @@ describeWithPeers('events', ['sshd', 'ssh', 'scp', 'rsyslogd', 'snmptrapd'], () 
     expect(value('sallyport_checkouts_total{result="denied"}')).toBe(1)
     const sizes = (await bastion.events('recording.sealed')).map(({ size }) => Number(size))
     expect(value('sallyport_recording_bytes_total')).toBe(sizes.reduce((sum, size) => sum + size, 0))
-    // No series tells who, where to or which.
+    // No series has a user, a target or a session.
     for (const name of ['ops1', 'srv1', 'ghost', session]) expect(text).not.toContain(name)
   })
 
@@ -342,7 +342,7 @@ describeWithPeers('events', ['sshd', 'ssh', 'scp', 'rsyslogd', 'snmptrapd'], () 
       await until('the reading', () =>
         bastion.broker.log().includes('the configuration was read again') ? true : undefined,
       )
-      // who is taken away is told, like all that stay
+      // a receiver that is removed gets the event, like all that stay
       for (const one of [rsyslog, second]) {
         const reload = await received('config.reload', { result: 'success' }, one)
         expect(reload['changes']).toContain('syslog[0].port')
@@ -359,7 +359,7 @@ describeWithPeers('events', ['sshd', 'ssh', 'scp', 'rsyslogd', 'snmptrapd'], () 
       expect(await received('auth.failure', { user: 'ops1' }, second)).toMatchObject({ method: 'password' })
       expect(await bastion.events('sink.down')).toHaveLength(1)
 
-      // A configuration that is faulty is not taken over, and nothing stops.
+      // A faulty configuration is not applied, and nothing stops.
       writeFileSync(configFile, 'lisen: {}\n')
       process.kill(pid, 'SIGHUP')
       await until('the refusal', () =>
@@ -401,7 +401,7 @@ describeWithPeers('events', ['sshd', 'ssh', 'scp', 'rsyslogd', 'snmptrapd'], () 
   })
 
   test('every code with a notification was trapped', async () => {
-    // of these two test/audit/feeds.test.ts tells
+    // test/audit/feeds.test.ts covers these two
     const rare: readonly EventCode[] = ['sink.up', 'sink.missed']
     for (const code of TRAP_CODES.filter((one) => !rare.includes(one)))
       expect(trapd.raw()).toContain(`SALLYPORT-MIB::${trapName(code)}`)

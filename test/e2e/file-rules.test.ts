@@ -1,4 +1,4 @@
-/** Rules for files with a real target: its links, its names, its sizes, and real clients in front. */
+/** Rules for files with a real target: its links, names and sizes, with real clients. */
 import { createHash } from 'node:crypto'
 import {
   existsSync,

@@ -1,4 +1,4 @@
-/** Forwarded connections with clients that are not OpenSSH, and a target that is not. */
+/** Forwarded connections with clients other than OpenSSH, and another target. */
 import { randomBytes } from 'node:crypto'
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ describeWithPeers('forwarding with other clients', PEERS, () => {
     ]
     bastion = await startBastion({ subprotocols })
     echo = await startEcho()
-    // Sockets of both sides' users lie there.
+    // The users of both sides have sockets there.
     chmodSync(bastion.home.folder, 0o777)
   })
   afterAll(async () => {

@@ -1,4 +1,7 @@
-/** Forwarded connections with OpenSSH's client and server: each by its right, recorded as counts, told to the audit. */
+/**
+ * Forwarded connections with OpenSSH's client and server: each needs its right, is recorded as counts, and is
+ * logged.
+ */
 import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync } from 'node:fs'
 import { connect, type NetConnectOpts, type Socket } from 'node:net'
@@ -27,7 +30,7 @@ describeWithPeers('forwarding', ['sshd', 'ssh'], () => {
     const [row] = await bastion.broker.must<{ id: string }[]>('GET', '/authorizations')
     authorization = row!.id
     echo = await startEcho()
-    // Sockets of both sides' users lie there.
+    // The users of both sides have sockets there.
     chmodSync(bastion.home.folder, 0o777)
   })
   afterAll(async () => {
@@ -54,7 +57,7 @@ describeWithPeers('forwarding', ['sshd', 'ssh'], () => {
     running.push(daemon)
     return daemon
   }
-  /** What the one session of a test has left, after its client has gone. */
+  /** Returns the records of a test's only session, after its client has disconnected. */
   const left = async () => {
     for (const daemon of running.splice(0)) await daemon.stop()
     const rows = (await bastion.closedSessions(sessions + 1)).slice(sessions)
@@ -63,7 +66,7 @@ describeWithPeers('forwarding', ['sshd', 'ssh'], () => {
     const opened = (await bastion.events('channel.open')).filter(({ session }) => session === row!.id)
     return { row: row!, opened, frames: await framesOf(bastion.broker, row!.id) }
   }
-  /** Chooses the target in the menu, and answers with what the command shows there. */
+  /** Chooses the target in the menu, and returns the output of the command there. */
   const fromMenu = async (flags: string[], env: NodeJS.ProcessEnv, command: string): Promise<string> => {
     const terminal = sshTerminal(bastion.home, bastion.login({ user: 'ops1' }), [], { flags, env })
     await terminal.expect('q to leave: ')
@@ -97,7 +100,7 @@ describeWithPeers('forwarding', ['sshd', 'ssh'], () => {
       expect((await exchange({ port: local, host: HOST }, data)).equals(data)).toBe(true)
       const { row, opened, frames } = await left()
       const destination = `${HOST}:${echo.port}`
-      // The probe of the port opened a channel of its own.
+      // The probe of the port opened its own channel.
       expect(opened).toMatchObject([
         { subprotocol: 'SSH_DIRECT_TCPIP', destination },
         { subprotocol: 'SSH_DIRECT_TCPIP', destination },
@@ -117,7 +120,7 @@ describeWithPeers('forwarding', ['sshd', 'ssh'], () => {
       await forward(['-D', String(local)], { port: local, host: HOST })
       const greeting = Buffer.from([5, 1, 0])
       const request = Buffer.from([5, 1, 0, 1, 127, 0, 0, 1, echo.port >> 8, echo.port & 0xff])
-      // each in its turn: ssh gives up on a client that has closed before it was answered
+      // one after the other: ssh gives up on a client that has closed before the answer
       const came = await exchange({ port: local, host: HOST }, [greeting, request, Buffer.from('hello')])
       expect(came.subarray(0, 2)).toEqual(Buffer.from([5, 0]))
       expect(came.subarray(-5).toString()).toBe('hello')

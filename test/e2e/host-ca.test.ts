@@ -1,4 +1,4 @@
-/** Targets that prove their host key by a certificate of ssh-keygen, and those that fail to. */
+/** Targets that prove their host key by a certificate of ssh-keygen, and targets that fail to. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -13,7 +13,7 @@ describeWithPeers('with host_key_policy ca a target', ['sshd', 'ssh', 'ssh-keyge
   let shop: Workshop
   let bastion: Bastion
   let revoked: string
-  /** Started again and again on the port of the first. */
+  /** Restarted on the port of the first. */
   let sshd: Sshd
 
   beforeAll(async () => {
@@ -50,7 +50,7 @@ describeWithPeers('with host_key_policy ca a target', ['sshd', 'ssh', 'ssh-keyge
     const fingerprint = shop.fingerprint(name).split(' ')[1]!
     return { path, privateKey: readFileSync(path, 'utf8'), publicKey: shop.line(name), fingerprint }
   }
-  /** The target begins anew with this key, and with the certificate about it when there is one to show. */
+  /** Restarts the target with this key, and with a certificate for it if given. */
   async function restart(name: string, certificate?: string): Promise<void> {
     const { port } = sshd
     await sshd.stop()

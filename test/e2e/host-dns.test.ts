@@ -1,4 +1,4 @@
-/** Targets whose host keys the DNS vouches for, and those for which it does not. */
+/** Targets whose host keys the DNS confirms, and targets without confirmation. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { generateKey, type SshKey } from '../peers/keys.ts'
 import { ssh } from '../peers/openssh.ts'
@@ -37,7 +37,7 @@ describeWithPeers('with host_key_policy dns a target', PEERS, () => {
     await bastion.stop()
   })
 
-  /** What ssh-keygen puts into the DNS for this key. */
+  /** Returns ssh-keygen's DNS records for this key. */
   async function recordsOf(key: SshKey): Promise<string[]> {
     const done = await run(findProgram('ssh-keygen'), ['-r', 'localhost.', '-f', `${key.path}.pub`])
     return done.stdout.trim().split('\n')

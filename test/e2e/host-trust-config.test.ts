@@ -1,4 +1,4 @@
-/** What the start and `sallyport check` say of resolvers and lists of revoked host keys. */
+/** The checks of resolvers and lists of revoked host keys, at the start and by `sallyport check`. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Host keys of targets, pinned and changed, as the person at the client and the administrator see it. */
+/** Host keys of targets, pinned and changed, as the user and the administrator see them. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { generateKey, type SshKey } from '../peers/keys.ts'
 import { ssh } from '../peers/openssh.ts'
@@ -19,7 +19,7 @@ interface HostKeyView {
 
 describeWithPeers('the host key of a target', ['sshd', 'ssh'], () => {
   let bastion: Bastion
-  /** The target is started again and again on the port of the first, with this key or that. */
+  /** The target is restarted on the port of the first, with different keys. */
   let sshd: Sshd
   let first: SshKey
   let second: SshKey
@@ -117,7 +117,7 @@ describeWithPeers('the host key of a target', ['sshd', 'ssh'], () => {
     })
     const there = { port: bastion.broker.ports.ssh, user: toNeighbour, password }
     expect((await ssh(bastion.home, there, ['exit 7'])).code).toBe(7)
-    // sshd announces all of its keys (hostkeys-00): the one that it has proved is stored, and for its device
+    // sshd announces all of its keys (hostkeys-00): the proven one is stored for its device
     const pinned = async (device: string) => (await known()).filter((key) => key.device === device)
     expect(await pinned('srv2')).toMatchObject([{ fingerprint: first.fingerprint, state: 'accepted' }])
     expect(await pinned('srv1')).toMatchObject([{ fingerprint: second.fingerprint, state: 'accepted' }])

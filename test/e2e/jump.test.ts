@@ -1,4 +1,4 @@
-/** ssh -J and ProxyJump: what they are told, what to write instead, and what they may do (real ssh on both sides). */
+/** ssh -J and ProxyJump: the error they get, the alternative, and their rights (real ssh on both sides). */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => bastion.stop())
 
-/** OpenSSH's programs with a configuration file, where -J takes its options from too. */
+/** Runs OpenSSH's programs with a configuration file, from which -J also reads its options. */
 async function openssh(
   program: 'ssh' | 'scp' | 'sftp',
   blocks: string,
@@ -66,7 +66,8 @@ test('a block of ssh_config: ssh, scp and sftp by the target’s own name', asyn
 test('-J with a target: on from there, where the policy lets it', async () => {
   const { sshd, account, key, broker } = bastion
   const destination = `127.0.0.1:${sshd.port}`
-  // the target's own sshd once more, which takes no key of ours: to be asked for one is to have arrived
+  // the target's own sshd again, which accepts none of our keys: its prompt proves that the connection
+  // arrived
   const jump = () =>
     openssh('ssh', '', ['-J', at(bastion.login().user), '-p', String(sshd.port), `${account.name}@127.0.0.1`])
   const arrived = await jump()

@@ -1,4 +1,4 @@
-/** Watching a session while it runs, through a real sshd, a real ssh, and a WebSocket client. */
+/** Watching a running session through a real sshd, a real ssh, and a WebSocket client. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -146,7 +146,7 @@ describeWithPeers('live', ['sshd', 'ssh'], () => {
     expect(kill).toMatchObject({ session: session.id, user: 'admin', reason: 'seen enough' })
     await auditor.closed
 
-    // Anything else that is said ends the watching, and not the session.
+    // Any other message ends the watching, but not the session.
     const next = await shell(['sh'])
     for (const message of ['{"type":"kill"}', '{"type":"type","text":"rm"}', 'x', '[]']) {
       const watcher = await watch(next.session.id)
@@ -161,7 +161,8 @@ describeWithPeers('live', ['sshd', 'ssh'], () => {
 
   test('sees the session from its first moment on', async () => {
     for (let times = 0; times < 5; times++) {
-      // Listed as soon as it is opened: before its recording has begun, and before its target has answered.
+      // A session is listed as soon as it is opened: before its recording has begun, and before its target
+      // has answered.
       const { terminal, session } = await shell(['sh'])
       const watcher = await watch(session.id)
       terminal.send('echo fi\\rst\r')

@@ -1,4 +1,7 @@
-/** One lock-out for all doors: tries at the API count at the SSH front and the other way round, by name and address. */
+/**
+ * One lock-out for all fronts: attempts at the API count at the SSH front and the reverse, by name and
+ * address.
+ */
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -22,7 +25,7 @@ beforeAll(async () => {
 })
 afterAll(() => bastion.stop())
 
-/** The status of a sign-in at the API from an address of the loopback network. */
+/** Returns the status of a sign-in at the API from an address of the loopback network. */
 async function atApi(user: string, password: string, from: string): Promise<number> {
   const { stdout } = await run('curl', [
     ...['-sS', '-o', '/dev/null', '-w', '%{http_code}', '--interface', from, '--insecure'],
@@ -49,7 +52,7 @@ test('failures at the API lock the SSH front, for that address only', async () =
   expect(await bastion.events('auth.locked', 1)).toMatchObject([{ user: 'ops1', client_ip: ELSEWHERE }])
   expect(await atSsh('ops1', 'ops1 password', ELSEWHERE)).toBe(false)
   expect(await atApi('ops1', 'ops1 password', ELSEWHERE)).toBe(401)
-  // nobody is locked out by name from somebody else's place, and nobody else from this one
+  // a lock-out by name holds only for one place, and other names still work from there
   expect(await atSsh('ops1', 'ops1 password', HERE)).toBe(true)
   expect(await atSsh('ops2', 'ops2 password', ELSEWHERE)).toBe(true)
 })
@@ -69,6 +72,6 @@ test('failures of both doors are counted together', async () => {
     expect(await atSsh('admin', 'wrong', third)).toBe(false)
   }
   expect((await bastion.events('auth.locked', 3)).at(-1)).toMatchObject({ user: 'admin', client_ip: third })
-  // the administrator's own place still works
+  // the administrator's own address still works
   expect(await bastion.broker.must('GET', '/users?limit=1')).toHaveLength(1)
 })

@@ -1,4 +1,4 @@
-/** Interactive login and account mapping with other clients than OpenSSH's, and over shared connections. */
+/** Interactive login and account mapping with clients other than OpenSSH, and over shared connections. */
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Home } from '../peers/home.ts'
@@ -79,7 +79,7 @@ describeWithPeers('PuTTY', ['sshd', 'ssh-keygen', 'plink'], () => {
     terminal.send(`${name}\r`)
     await terminal.expect('Password at srv1:ssh: ')
     terminal.send(`${password}\r`)
-    // plink's own: no prompt of a server can pass for one of these.
+    // plink's own prompt: no server's prompt can be mistaken for it.
     await terminal.expect('Press Return to begin session')
     terminal.send('\r')
     await terminal.expect(prompt)
@@ -105,7 +105,7 @@ describeWithPeers('two shared connections', ['sshd', 'ssh', 'ssh-keygen'], () =>
     ]
     for (const login of logins) expect(await ssh(home, login, ['true'])).toMatchObject({ code: 0 })
     for (const { password: _password, ...bare } of logins) {
-      // Over the connection that is there nobody is asked: nothing here would answer.
+      // A shared connection shows no prompt: nothing here would answer one.
       const done = await ssh(bastion.home, bare, ['id', '-un'])
       expect(done).toMatchObject({ code: 0, stdout: `${bastion.account.name}\n` })
     }

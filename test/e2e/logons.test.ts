@@ -1,4 +1,4 @@
-/** Interactive login and account mapping, with the clients that people have. */
+/** Interactive login and account mapping with common clients. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -8,7 +8,7 @@ import { describeWithPeers } from '../peers/program.ts'
 import { answering, type LogonBastion, startLogonBastion } from './logons.ts'
 
 let bastion: LogonBastion
-/** Answers the target's questions rightly. */
+/** Answers the target's prompts correctly. */
 let home: Home
 
 const PROMPT = 'q to leave: '

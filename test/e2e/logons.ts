@@ -1,4 +1,4 @@
-/** A bastion with people who have no stored account: some are asked for a login at the target, one is mapped there. */
+/** A bastion with users without a stored account: some type a login at the target, one is mapped there. */
 
 import { randomUUID } from 'node:crypto'
 import { chmodSync } from 'node:fs'
@@ -8,13 +8,16 @@ import { ALL_RIGHTS, type Bastion, type BastionOptions, startBastion } from './b
 export const ASKED_PASSWORD = 'asked password'
 
 export interface LogonBastion extends Bastion {
-  /** To srv1 as somebody who is asked for login and password there. */
+  /** Login to srv1 for a user who types login and password there. */
   asked(more?: Partial<Login> & { account?: string }): Login
-  /** To srv1 as somebody whose name and password are those of the account there. */
+  /** Login to srv1 for a user whose name and password are those of the account there. */
   mapped(more?: Partial<Login>): Login
 }
 
-/** `asked` and `keyed` (by public key) may log in at srv1:ssh as anybody; the account's namesake as itself. */
+/**
+ * `asked` and `keyed` (by public key) may log in at srv1:ssh with any login; the account's namesake as
+ * itself.
+ */
 export async function startLogonBastion(options: BastionOptions = {}): Promise<LogonBastion> {
   const bastion = await startBastion(options)
   const { account, key } = bastion
@@ -56,7 +59,7 @@ export async function startLogonBastion(options: BastionOptions = {}): Promise<L
   }
 }
 
-/** The home with an askpass program that tells the questions of the target from the bastion's. */
+/** Adds to the home an askpass program that distinguishes the target's prompts from the bastion's. */
 export function answering(home: Home, { login, password }: { login: string; password: string }): Home {
   const askpass = writeHomeFile(
     home,

@@ -1,4 +1,4 @@
-/** Signing in without a target: the menu in a terminal, an error text elsewhere. */
+/** Signing in without a target: the menu in a terminal, an error text otherwise. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sftp, ssh, sshTerminal } from '../peers/openssh.ts'
 import { type Bastion, startBastion } from './bastion.ts'
@@ -8,7 +8,7 @@ let bastion: Bastion
 beforeAll(async () => {
   bastion = await startBastion()
   const { must } = bastion.broker
-  // More targets than a page has, none of which answers.
+  // More targets than a page shows; none of them answers.
   await must('POST', '/devices', { device_name: 'rack', host: '127.0.0.1', description: 'the other rack' })
   const accounts: string[] = []
   for (let n = 0; n < 30; n++) {

@@ -1,4 +1,4 @@
-/** The message of the day: in the first terminal of a connection, and nowhere else. */
+/** The message of the day: in the first terminal of a connection only. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -82,7 +82,7 @@ test('is not in the way of commands, transfers, and shells without a terminal', 
   expect(times(files.stdout + files.stderr)).toBe(0)
 })
 
-/** Of the key that the bastion shows first. */
+/** Returns the fingerprint of the key that the bastion shows first. */
 function fingerprint(): string {
   const line = readFileSync(join(bastion.broker.dataFolder, 'ssh', 'ssh_host_ed25519_key.pub'), 'utf8')
   return fingerprintOf(Buffer.from(line.split(' ')[1]!, 'base64'))

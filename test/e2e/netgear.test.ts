@@ -1,4 +1,4 @@
-/** Logins at network gear: a password alone, a user name, and then the second password of its privileged mode. */
+/** Logins at network gear: a password alone, a user name, and the second password of the privileged mode. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { FRR, LIBCLI, NETGEAR_PEERS, type Netgear, startFrr, startLibcli } from '../peers/netgear.ts'
 import { sshTerminal } from '../peers/openssh.ts'
@@ -38,7 +38,7 @@ describeWithPeers('network gear', canCreateUsers() ? [...NETGEAR_PEERS, 'ssh'] :
       protocol: 'TELNET',
       port: gear[kind]!.port,
       credentials,
-      // Some of them ask for a password alone.
+      // Some devices prompt for a password only.
       policy: { password_prompt: '(?i)password:\\s*$' },
       ...more,
     })

@@ -1,4 +1,7 @@
-/** A bastion whose recordings go to a real object store: what a lost machine leaves there, and what comes back. */
+/**
+ * A bastion whose recordings go to a real object store: the data that remains after the loss of the machine,
+ * and its restore.
+ */
 import { createHash } from 'node:crypto'
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, expect, test } from 'vitest'

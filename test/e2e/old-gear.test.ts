@@ -1,4 +1,7 @@
-/** Targets that speak old algorithms only: refused with the remedy, until their connection policy names what they have. */
+/**
+ * Targets with old algorithms only: refused with the remedy, until their connection policy lists the
+ * algorithms.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { generateKey } from '../peers/keys.ts'
 import { ssh } from '../peers/openssh.ts'

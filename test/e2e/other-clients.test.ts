@@ -37,7 +37,7 @@ describe('PuTTY', () => {
         'echo out; echo err >&2; exit 3',
       )
       expect({ code, stdout }).toEqual({ code: 3, stdout: 'out\n' })
-      // PuTTY announces the password prompt there before.
+      // PuTTY announces the password prompt there before it.
       expect(stderr).toMatch(/(^|\n)err\n$/)
     }
   })
@@ -67,7 +67,7 @@ describe('PuTTY', () => {
   })
 })
 
-/** It sends its first key exchange packet on a guess (RFC 4253 7.1). */
+/** dbclient sends its first key exchange packet on a guess (RFC 4253 7.1). */
 test('dropbear: dbclient', async () => {
   const { code, stdout } = await dbclient(bastion.home, bastion.login(), 'cat; exit 9', {
     input: 'through\n',

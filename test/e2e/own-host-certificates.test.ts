@@ -1,4 +1,4 @@
-/** The bastion's own host certificates, as clients take them that know the authority, and those that do not. */
+/** The bastion's own host certificates, with clients that trust the authority and clients that do not. */
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -40,7 +40,7 @@ const configure = (file: string, names: readonly string[]): string => {
   writeFileSync(file, stringify({ ...config, ssh: { host_certificates: files(names) } }))
   return file
 }
-/** The broker reads its configuration again, with these certificates; answers with what it says of that. */
+/** Makes the broker reload its configuration with these certificates; returns its message about that. */
 async function reload(names: readonly string[]): Promise<string> {
   const before = bastion.broker.log().length
   configure(bastion.broker.configFile, names)
@@ -56,7 +56,7 @@ async function certify(types: readonly string[], args: string[]): Promise<string
 }
 const GOOD = ['-h', '-I', 'bastion', '-n', '127.0.0.1']
 
-/** Whom the client believes: the authority, for every port of the bastion. */
+/** Makes the client trust the authority for every port of the bastion. */
 const trustAuthority = (name = 'ca') =>
   writeFileSync(bastion.home.knownHosts, `@cert-authority [127.0.0.1]:* ${shop.line(name)}\n`)
 const strict = (...options: string[]) =>
@@ -156,7 +156,7 @@ test('a file with something else is refused by SIGHUP, check and start', async (
     expect(checked.stdout).toContain(said)
     expect(checked.code).toBe(1)
   }
-  // what was shown before is shown still
+  // the certificates from before are still shown
   trustAuthority()
   expect((await strict()).code).toBe(7)
   shop.certify('ed25519', 'ca', GOOD)

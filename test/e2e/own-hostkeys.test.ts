@@ -1,4 +1,7 @@
-/** The bastion's own host keys: clients learn of new ones before they are used, with proof, and of nobody else's. */
+/**
+ * The bastion's own host keys: clients get new ones before they are used, with proof, and no other host's
+ * keys.
+ */
 import { createHash } from 'node:crypto'
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -63,7 +66,7 @@ test('a client with UpdateHostKeys goes through a change of keys without a word'
     options: ['StrictHostKeyChecking=yes', 'HostKeyAlgorithms=ssh-ed25519', 'UpdateHostKeys=yes'],
   })
   expect((await ssh(bastion.home, strict, ['true'])).code).toBe(0)
-  // What is no longer announced is forgotten.
+  // A key that is no longer announced is removed.
   expect(readFileSync(bastion.home.knownHosts, 'utf8')).not.toContain(old.toString('base64'))
 })
 
@@ -166,7 +169,7 @@ test('the banner is shown before anybody signs in', async () => {
   expect(openssh.code).toBe(255)
   expect(openssh.stderr).toContain(shown)
   const hostFingerprint = `SHA256:${createHash('sha256').update(blobOf(next.public)).digest('base64').replaceAll('=', '')}`
-  // PuTTY keeps the banner to itself where there is no terminal.
+  // PuTTY shows no banner without a terminal.
   const putty = await plink(bastion.home, bastion.login({ hostFingerprint }), 'exit 3')
   expect(putty.code).toBe(3)
   const dropbear = await dbclient(bastion.home, bastion.login(), 'exit 4')

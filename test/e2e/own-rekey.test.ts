@@ -1,4 +1,4 @@
-/** New keys of the bastion's own accord on each leg: by bytes, by packets, by time, whichever way the data goes. */
+/** Rekeying that the bastion starts on each leg: by bytes, by packets, by time, in both directions. */
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server } from 'node:net'
@@ -41,7 +41,7 @@ import { until } from '../until.ts'
 
 const BYTES = 8 * 1024 * 1024
 const NEVER: RekeyLimits = { bytes: Number.MAX_SAFE_INTEGER, packets: 2 ** 52, intervalMs: 2 ** 52 }
-/** At least so many exchanges: up to a window of 2 MiB is under way at each, and counts for the old keys. */
+/** The minimum of exchanges: up to a window of 2 MiB is under way at each, and counts for the old keys. */
 const CASES: [string, Partial<RekeyLimits>, number][] = [
   ['bytes', { bytes: 1024 * 1024 }, 3],
   ['packets', { packets: 50 }, 2],
@@ -52,7 +52,7 @@ const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest(
 const data = randomBytes(BYTES)
 const exchangesIn = (log: string) => log.split('SSH2_MSG_KEXINIT received').length - 1
 
-/** Sends as much of `data` as the window lets it; answers with whether all was sent. */
+/** Sends as much of `data` as the window allows; `pump` returns whether all was sent. */
 class Sender {
   window = 0
   #at = 0
@@ -86,7 +86,7 @@ describeWithPeers('toward a client', ['ssh'], () => {
   afterEach(() => server?.close())
   afterAll(() => home.remove())
 
-  /** A bastion's front whose every channel sends `data`, and reads what comes until its end. */
+  /** Starts a bastion's front whose channels all send `data`, and read until the end of input. */
   async function front(rekey: RekeyLimits, onLeg: (leg: Transport) => void): Promise<[number, () => Buffer]> {
     const received: Buffer[] = []
     const gate = {
@@ -253,7 +253,7 @@ describeWithPeers('toward a target', ['sshd', 'ssh-keygen'], () => {
     })
   })
 
-  /** Runs the command, with `data` as its input or none, and answers with its output. */
+  /** Runs the command, with `data` as its input if `isUp`, and returns its output. */
   function transfer(leg: Transport, command: string, isUp: boolean): Promise<Buffer> {
     const received: Buffer[] = []
     const sender = new Sender(leg)

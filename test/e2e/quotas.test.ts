@@ -1,4 +1,4 @@
-/** What a session may put on the disk, and what happens when it wants more. */
+/** The bytes that a session may write to disk, and the effect of more. */
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ssh } from '../peers/openssh.ts'
@@ -7,7 +7,7 @@ import { type Bastion, type SessionRow, startBastion } from './bastion.ts'
 import { type ExportedFrame, fieldsOf, framesOf, streamOf } from './recorded.ts'
 
 const MIB = 1024 * 1024
-/** What the proxy may have read when a quota is used up. */
+/** The most that the proxy may have read beyond a used-up quota. */
 const ONE_TURN = 256 * 1024
 
 describeWithPeers('quotas', ['sshd', 'ssh'], () => {

@@ -1,4 +1,7 @@
-/** What goes beside the desktop of an RDP session: clipboard, files, drives, printers and sound, each by its right. */
+/**
+ * The channels beside the desktop of an RDP session: clipboard, files, drives, printers and sound, each with
+ * its right.
+ */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -50,7 +53,10 @@ describeWithPeers('beside the desktop', PEERS, () => {
   type Display = NodeJS.ProcessEnv
   const here = (): Display => ({ ...process.env, DISPLAY: seat.screen.display })
 
-  /** A session on a desktop of its own, whose display is there; with devices by rdesktop, of which xrdp takes them. */
+  /**
+   * Opens a session on its own desktop, and waits for its display; with devices by rdesktop, whose devices
+   * xrdp accepts.
+   */
   async function session(name: string, subprotocols: string[], devices: string[] = []) {
     const program = 'echo $DISPLAY >"$HOME/display"; exec xterm -geometry 130x45+0+0'
     const { login, user } = await targets.add(name, program, { subprotocols: ['RDP', ...subprotocols] })
@@ -70,7 +76,10 @@ describeWithPeers('beside the desktop', PEERS, () => {
     return { viewer, user, there }
   }
 
-  /** Nothing, too, where the selection's owner does not answer: at times xrdp's does not while a new list comes. */
+  /**
+   * Returns the clipboard; empty also if the selection's owner does not answer: xrdp sometimes does not while
+   * it gets a new list.
+   */
   const pasted = async (env: Display, type = 'UTF8_STRING'): Promise<string> => {
     const args = ['-selection', 'clipboard', '-out', '-target', type]
     try {
@@ -80,7 +89,7 @@ describeWithPeers('beside the desktop', PEERS, () => {
     }
   }
 
-  /** Stays there as the selection's owner. */
+  /** Copies the text, and stays the selection's owner. */
   async function copy(env: Display, text: string, type = 'UTF8_STRING'): Promise<void> {
     const line = 'printf %s "$0" | exec xclip -quiet -selection clipboard -in -target "$1"'
     programs.push(await startDaemon('sh', ['-c', line, text, type], () => true, { env }))

@@ -1,4 +1,4 @@
-/** A whole bastion for RDP: a broker that listens for it, real targets of every kind, and a way in. */
+/** A whole bastion for RDP: a broker that listens for it, real targets of every kind, and a login. */
 import { type Broker, type BrokerOptions, startBroker } from '../peers/broker.ts'
 import { setDesktop } from '../peers/rdp/sesman.ts'
 import { type Shadow, startShadow } from '../peers/rdp/shadow.ts'
@@ -17,12 +17,12 @@ import {
 
 export interface RdpDesktop extends History {
   broker: Broker
-  /** Where the bastion listens. */
+  /** Port of the bastion. */
   port: number
-  /** The person's name and password. */
+  /** The user's name and password. */
   user: string
   password: string
-  /** ops1 may open it, with the right RDP alone unless others are named. */
+  /** Adds a target that ops1 may open, with the right RDP alone unless `subprotocols` is set. */
   add(target: RdpTarget): Promise<ReachableDesktop>
   stop(): Promise<void>
 }
@@ -43,7 +43,7 @@ export async function startRdpDesktop(options: BrokerOptions = {}): Promise<RdpD
   }
 }
 
-/** A target that shows a display of a test's own, to whom it knows or to everybody. */
+/** A target that shows a test's own display, to clients with its credential or to all. */
 export interface ShadowTarget extends Shadow {
   account: string
   password: string
@@ -72,7 +72,7 @@ export async function startShadowTarget(
 }
 
 export interface XrdpTargets {
-  /** ops1 may open the desktop of a new user, which shows what these lines of sh do. */
+  /** Adds the desktop of a new user, which runs these lines of sh; ops1 may open it. */
   add(
     name: string,
     program: string,
@@ -82,7 +82,7 @@ export interface XrdpTargets {
   stop(): Promise<void>
 }
 
-/** Each desktop is a user's of its own: who comes back to one within a minute finds it as it was. */
+/** Each desktop has its own user: a client that returns within a minute finds it unchanged. */
 export async function startXrdpTargets(desktop: Pick<RdpDesktop, 'add'>): Promise<XrdpTargets> {
   const xrdp = await startXrdp()
   const users: SystemUser[] = []

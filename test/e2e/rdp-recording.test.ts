@@ -1,4 +1,7 @@
-/** What is recorded of an RDP desktop is what its client showed with the pointer, pixel by pixel: afterwards, and live. */
+/**
+ * The recording of an RDP desktop equals the client's screen with the pointer, pixel by pixel: afterwards,
+ * and live.
+ */
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
@@ -15,13 +18,13 @@ import { type Seat, startSeat } from './rdp-seat.ts'
 import { framesOf, sallyport } from './recorded.ts'
 
 const SIZE = { width: 640, height: 480 }
-/** What xfreerdp asks for by itself: it is shown nothing of missing rights then. */
+/** The rights that xfreerdp requests by itself: with all of them no notice of missing rights is shown. */
 const RIGHTS = [
   ...['RDP', 'RDP_CLIPBOARD_UP', 'RDP_CLIPBOARD_DOWN', 'RDP_CLIPBOARD_FILE'],
   ...['RDP_DRIVE', 'RDP_AUDIO_OUTPUT'],
 ]
 const SMALLER = { width: 512, height: 400 }
-/** Microseconds count: nothing came between the frame at this time and the one before it. */
+/** Microseconds count: no frame lies between this time and the one before it. */
 const JUST_BEFORE = 2e-6
 
 /** Noise, flat parts and a gradient. */
@@ -38,7 +41,7 @@ function painting(): Buffer {
   return Buffer.concat([Buffer.from(`P6 ${SIZE.width} ${SIZE.height} 255\n`), rgb])
 }
 
-/** FreeRDP makes eight bits of green's six in a way of its own. */
+/** FreeRDP has its own way to make eight bits of green's six. */
 function asFreeRdp(picture: Picture): Picture {
   const rgb = Buffer.from(picture.rgb)
   for (let at = 1; at < rgb.length; at += 3) {
@@ -71,7 +74,7 @@ describeWithPeers('an RDP desktop', PEERS, () => {
 
   const point = async (x: number, y: number) => void (await seat.xdotool('mousemove', `${x}`, `${y}`))
 
-  /** The client's desktop with the pointer, once neither changes any more. */
+  /** Returns the client's desktop with the pointer, once neither changes any more. */
   async function shown({ width, height }: { width: number; height: number }): Promise<Picture> {
     const picture = await settled(seat.screen.display)
     return cut(withCursor(picture, cursorOf(seat.screen.display)), 0, 0, width, height)
@@ -84,7 +87,7 @@ describeWithPeers('an RDP desktop', PEERS, () => {
     return readPng(done.bytes)
   }
 
-  test.each([32, 16] as const)('at %i bits', async (depth) => {
+  test.each([32, 16] as const)('at %i bits', { timeout: 90_000 }, async (depth) => {
     const before = (await desktop.closedSessions()).length
     const asSeen = (picture: Picture) => (depth === 16 ? asFreeRdp(picture) : picture)
     const program = [

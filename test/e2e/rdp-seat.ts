@@ -1,4 +1,4 @@
-/** Somebody at a screen who comes to a bastion with clients of RDP. */
+/** A user at a screen who connects to a bastion with clients of RDP. */
 import { type RunResult, run } from '../peers/process.ts'
 import { findProgram } from '../peers/program.ts'
 import { type RdpLogin, type RdpWindow, xfreerdp } from '../peers/rdp/viewers.ts'
@@ -6,23 +6,23 @@ import { cut, type Picture, type Screen, startScreen } from '../peers/screen.ts'
 import type { Viewer } from '../peers/viewer.ts'
 import type { RdpDesktop } from './rdp-desktops.ts'
 
-/** Beside the desktop: the pointer's place while it is nobody's business. */
+/** Space beside the desktop, where the pointer rests while it must not affect the picture. */
 const MARGIN = 100
 
 export interface Seat {
   screen: Screen
-  /** xfreerdp as ops1 with the login string, or with what `login` says in place of that. */
+  /** Starts xfreerdp as ops1 with the login string, or with the fields of `login`. */
   view(login: string | Partial<RdpLogin>, args?: readonly string[]): Promise<Viewer>
-  /** Any client that a test has started: it is stopped after the test. */
+  /** Registers any other client of a test: it is stopped after the test. */
   keep(viewer: Promise<Viewer>): Promise<Viewer>
-  /** Stops the client; the session's id once it is closed. */
+  /** Stops the client; returns the session's id once it is closed. */
   ended(viewer: Viewer): Promise<string>
   xdotool(...args: string[]): Promise<RunResult>
   /** Types letters and digits, and presses Return. */
   enter(text: string): Promise<void>
-  /** Of what is to be seen: the desktop in its corner. */
+  /** Cuts the desktop out of the screen. */
   cut(seen: Picture): Picture
-  /** After each test. */
+  /** Cleans up after each test. */
   clear(): Promise<void>
   stop(): Promise<void>
 }

@@ -1,4 +1,7 @@
-/** People sign in over RDP at a whole bastion, which signs in at targets: who comes in, by what, and who is told why not. */
+/**
+ * Users sign in over RDP at a whole bastion, which signs in at targets: every method, and the error for each
+ * refusal.
+ */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { freePort } from '../peers/process.ts'
 import { describeWithPeers } from '../peers/program.ts'
@@ -33,7 +36,7 @@ function painting(): Picture {
   return { width: WIDTH, height: HEIGHT, rgb }
 }
 
-/** Below the line that says which rights are missing, and where Remmina's window has room. */
+/** Below the line that lists missing rights, and where Remmina's window has room. */
 const PART = cut(painting(), 300, 200, 100, 100)
 
 describeWithPeers('sign-in over RDP', [...RDP_VIEWER_PEERS, ...SCREEN_PEERS, ...SHADOW_PEERS], () => {
@@ -60,7 +63,7 @@ describeWithPeers('sign-in over RDP', [...RDP_VIEWER_PEERS, ...SCREEN_PEERS, ...
   })
 
   const shown = () => shows(seat.screen.display, (seen) => isWithin(seen, PART))
-  /** Something is drawn by the bastion, which stands still. */
+  /** Returns a screen that the bastion draws, once it no longer changes. */
   const drawn = async (): Promise<Picture> => {
     const { display } = seat.screen
     let last = await shows(display, ({ rgb }) => rgb.some((byte) => byte !== 0))
@@ -99,7 +102,10 @@ describeWithPeers('sign-in over RDP', [...RDP_VIEWER_PEERS, ...SCREEN_PEERS, ...
   })
 
   describe('by keyboard, on the bastion’s own screens', () => {
-    /** Types the password into the form, which has the login, and chooses the only target that matches. */
+    /**
+     * Types the password into the form, which already has the login, and chooses the only target that
+     * matches.
+     */
     const throughForm = async (): Promise<void> => {
       const form = await drawn()
       await seat.enter(desktop.password)
@@ -126,7 +132,7 @@ describeWithPeers('sign-in over RDP', [...RDP_VIEWER_PEERS, ...SCREEN_PEERS, ...
       await seat.xdotool('mousemove', '400', '580')
       await seat.enter('wrong again')
       await signIns('auth.failure', before + 2)
-      // The same form as before, with the same words.
+      // The form is the same as before, with the same text.
       await drawn()
       await seat.enter(desktop.password)
       await shown()

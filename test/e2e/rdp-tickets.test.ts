@@ -1,4 +1,4 @@
-/** One-time tickets for RDP, as a real client shows them: by the file that comes with one, by NLA, and inside TLS. */
+/** One-time tickets for RDP with a real client: by a ticket's file, by NLA, and inside TLS. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ describeWithPeers('a ticket for RDP', [...RDP_VIEWER_PEERS, ...SHADOW_PEERS], ()
   const viewers: Viewer[] = []
 
   beforeAll(async () => {
-    // the file names the bastion by it
+    // the file names the bastion by its hostname
     desktop = await startRdpDesktop({ config: { hostname: '127.0.0.1' } })
     screen = await startScreen(SIZE.width, SIZE.height)
     target = await startShadowTarget('nla', SIZE)
@@ -44,7 +44,7 @@ describeWithPeers('a ticket for RDP', [...RDP_VIEWER_PEERS, ...SHADOW_PEERS], ()
 
   const ticket = () => ticketFor(desktop.broker, desktop, reachable.target, 'RDP')
 
-  /** What Windows' client does, and FreeRDP's likewise: it opens the file, and is told the password. */
+  /** Opens the file and enters the password, as in Windows' client. */
   async function open({ rdp_file: content, password }: Ticket): Promise<Viewer> {
     const file = join(folder, 'ticket.rdp')
     writeFileSync(file, content!)
@@ -66,7 +66,7 @@ describeWithPeers('a ticket for RDP', [...RDP_VIEWER_PEERS, ...SHADOW_PEERS], ()
       return found.length >= count ? found : undefined
     })
 
-  /** The session of a ticket that is good. */
+  /** Expects the session of a valid ticket. */
   async function opened(viewer: Viewer, count: number): Promise<void> {
     const [...signedIn] = await signIns('auth.success', count)
     expect(signedIn.at(-1)).toMatchObject({ user: 'ops1', method: 'ticket', client_ip: '127.0.0.1' })

@@ -1,4 +1,7 @@
-/** Desktops over RDP through the bastion: real clients, real targets, and what is to be seen, done and recorded. */
+/**
+ * Desktops over RDP through the bastion: real clients and targets, with the picture, the input and the
+ * recording.
+ */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
@@ -26,7 +29,7 @@ import { type Seat, startSeat } from './rdp-seat.ts'
 import { fieldsOf, filesWith, formsOf, framesOf, sallyport } from './recorded.ts'
 
 const [WIDTH, HEIGHT] = [800, 600]
-/** What xfreerdp asks for by itself: it is shown nothing of missing rights then. */
+/** The rights that xfreerdp requests by itself: with all of them no notice of missing rights is shown. */
 const QUIET = ['RDP', 'RDP_CLIPBOARD_UP', 'RDP_CLIPBOARD_DOWN', 'RDP_DRIVE', 'RDP_AUDIO_OUTPUT']
 
 /** Noise, flat parts and a gradient. */
@@ -43,7 +46,7 @@ function painting(seed: number): Picture {
   return { width: WIDTH, height: HEIGHT, rgb }
 }
 
-/** Colours that 16 bits have, without noise, of which FreeRDP's encoder makes other noise at that depth. */
+/** Colours that 16 bits can express, without noise: FreeRDP's encoder changes noise at that depth. */
 function fewColours(seed: number): Picture {
   const rgb = Buffer.alloc(WIDTH * HEIGHT * 3)
   for (let at = 0; at < rgb.length; at++) rgb[at] = (at * 7 + (at >> 8) * 13 + seed) & 0x80 ? 0xff : 0
@@ -143,7 +146,7 @@ describeWithPeers('RDP', [...RDP_VIEWER_PEERS, ...SCREEN_PEERS, 'xdpyinfo'], () 
       await targets.stop()
     })
 
-    /** What the target's desktop has written into a file of the user's. */
+    /** Returns the content that the target's desktop has written into a file of the user. */
     const written = (user: SystemUser, name: string) =>
       until(
         () => `${name}; came: ${targets.log()} ${desktop.broker.log()}`,
@@ -167,7 +170,7 @@ describeWithPeers('RDP', [...RDP_VIEWER_PEERS, ...SCREEN_PEERS, 'xdpyinfo'], () 
       expect(await written(user, 'typed')).toBe(user.name)
       const id = await seat.ended(viewer)
       tap.stop()
-      // The client's own password shows that secrets are looked for in the forms in which they come.
+      // The client's own password proves that the search covers the forms in which secrets are sent.
       expect(formsOf(desktop.password).some((form) => tap.up().includes(form))).toBe(true)
       expect(tap.down().length).toBeGreaterThan(10_000)
       expect(formsOf(user.password).some((form) => tap.down().includes(form))).toBe(false)

@@ -1,11 +1,11 @@
-/** What a test looks at afterwards: the command line beside a broker, a session's frames, the bytes of a folder. */
+/** The evidence of a test: the command line beside a broker, a session's frames, the bytes of a folder. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Broker } from '../peers/broker.ts'
 import { sallyportCommand } from '../peers/broker.ts'
 import { type RunOptions, type RunResult, run } from '../peers/process.ts'
 
-/** `sallyport ARGS --config FILE`, run to its end. */
+/** Runs `sallyport ARGS --config FILE` to its end. */
 export function sallyport(
   broker: Pick<Broker, 'configFile'>,
   args: string[],
@@ -25,7 +25,7 @@ export interface ExportedFrame {
   data?: Record<string, unknown>
 }
 
-/** A session's frames, by the command line. */
+/** Returns a session's frames, by the command line. */
 export async function framesOf(
   broker: Pick<Broker, 'configFile'>,
   session: string,
@@ -38,7 +38,7 @@ export async function framesOf(
     .map((line) => JSON.parse(line) as ExportedFrame)
 }
 
-/** The bytes of all pieces of a stream: `output`, `input`, `error_output`. */
+/** Returns the bytes of all pieces of a stream: `output`, `input`, `error_output`. */
 export function streamOf(frames: readonly ExportedFrame[], type: string): Buffer {
   return Buffer.concat(
     frames
@@ -47,12 +47,12 @@ export function streamOf(frames: readonly ExportedFrame[], type: string): Buffer
   )
 }
 
-/** Fields of the frames of one type. */
+/** Returns the fields of the frames of one type. */
 export function fieldsOf(frames: readonly ExportedFrame[], type: string): Record<string, unknown>[] {
   return frames.filter((frame) => frame.type === type).map(({ data = {} }) => data)
 }
 
-/** Every file below a folder. */
+/** Returns every file below a folder. */
 export function filesBelow(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -60,12 +60,12 @@ export function filesBelow(folder: string): string[] {
 }
 
 /**
- * The forms in which a secret could lie in a file: as it is, in base64, in hexadecimal, as numbers (a Buffer in JSON),
- * as UTF-16.
+ * Returns the forms in which a file could hold a secret: plain, in base64, in hexadecimal, as numbers (a
+ * Buffer in JSON), as UTF-16.
  */
 export function formsOf(secret: string | Uint8Array): Buffer[] {
   const bytes = Buffer.from(secret)
-  // The three places that a base64 group may begin at, without what depends on the neighbours.
+  // The three offsets of a base64 group, without the characters that depend on the neighbours.
   const base64 = [0, 1, 2].map((skip) =>
     bytes.subarray(skip, skip + 3 * Math.floor((bytes.length - skip) / 3)).toString('base64'),
   )
@@ -83,7 +83,7 @@ export function formsOf(secret: string | Uint8Array): Buffer[] {
   return [bytes, ...texts.map((text) => Buffer.from(text)), ...wide]
 }
 
-/** The files below a folder that hold one of the secrets. */
+/** Returns the files below a folder that hold one of the secrets. */
 export function filesWith(folder: string, secrets: readonly string[]): string[] {
   const forms = secrets.flatMap(formsOf)
   return filesBelow(folder).filter((file) => {

@@ -1,4 +1,4 @@
-/** What is recorded of sessions of real clients, what is not, and who can read it. */
+/** The recording of sessions of real clients: its content, its gaps, and its readers. */
 import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -28,11 +28,11 @@ const QUOTA = 16 * 1024 * 1024
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
 
 let bastion: Bastion
-/** Of an auditor, beside the broker's own. */
+/** An auditor's identity, beside the broker's own. */
 let identity: string
 const auditor = { folder: '' }
 
-/** The session that ended last, once there is one more than before. */
+/** Runs `work`, and returns the session that ended after it. */
 async function recorded(work: () => Promise<unknown>): Promise<SessionRow> {
   const before = await bastion.closedSessions()
   await work()
@@ -78,7 +78,7 @@ describeWithPeers('recordings of', ['sshd', 'ssh', 'scp', 'sftp', 'rsync', 'git'
         await terminal.expect('$ ')
         terminal.send(`su ${other.name} -c 'id -un'\r`)
         await terminal.expect('assword: ')
-        // By hand: one key after the other.
+        // Typed by hand: one key after the other.
         for (const key of `${other.password}\r`) {
           terminal.send(key)
           await sleep(10)
@@ -102,7 +102,7 @@ describeWithPeers('recordings of', ['sshd', 'ssh', 'scp', 'sftp', 'rsync', 'git'
           terminal: { type: 'xterm-256color', columns: 101, rows: 41 },
         },
       })
-      // The driver signals ssh beside the terminal's own signal: it may tell twice.
+      // The driver signals ssh in addition to the terminal's own signal: it may send the size twice.
       expect(fieldsOf(frames, 'resize').slice(0, 1)).toEqual([{ columns: 120, rows: 50 }])
       expect(fieldsOf(frames, 'exit')).toEqual([{ status: 7 }])
       expect(frames.slice(-2)).toMatchObject([
@@ -127,7 +127,7 @@ describeWithPeers('recordings of', ['sshd', 'ssh', 'scp', 'sftp', 'rsync', 'git'
       const everything = JSON.stringify(frames)
       expect(everything).toContain('from-the-target')
       for (const password of [secret, other.password]) expect(everything).not.toContain(password)
-      // Not even a key of it at a time.
+      // Single keys of the secret are not recorded either.
       expect(streamOf(frames, 'input').toString()).not.toContain(secret.slice(0, 8))
     })
 
@@ -165,7 +165,7 @@ describeWithPeers('recordings of', ['sshd', 'ssh', 'scp', 'sftp', 'rsync', 'git'
       const secrets = [secret, other.password, bastion.account.password, bastion.password, ADMIN_PASSWORD]
       expect(filesWith(bastion.broker.dataFolder, secrets)).toEqual([])
       for (const one of secrets) expect(bastion.broker.log()).not.toContain(one)
-      // The search would find what is there: the user's name is, in the database or its log of writes.
+      // The search finds what exists: the user's name is in the database or its log of writes.
       expect(filesWith(bastion.broker.dataFolder, ['ops1']).map((file) => file.split('/').at(-1))).toEqual(
         expect.arrayContaining([expect.stringMatching(/^sallyport\.db/)]),
       )
@@ -194,7 +194,7 @@ describeWithPeers('recordings of', ['sshd', 'ssh', 'scp', 'sftp', 'rsync', 'git'
       expect(cast).toMatchObject({ code: 0, stderr: '' })
       const path = join(auditor.folder, 'session.cast')
       writeFileSync(path, cast.stdout)
-      // `asciinema cat` wants a terminal at hand even when its output goes elsewhere.
+      // `asciinema cat` needs a terminal even if its output goes elsewhere.
       const command = `${findProgram('asciinema')} cat ${path} > ${path}.shown`
       const done = await run('script', ['-qec', command, '/dev/null'], {
         env: { ...process.env, LC_ALL: 'C.UTF-8' },

@@ -1,4 +1,6 @@
-/** New keys in the middle of a transfer, asked for by the client, the target, and the bastion: not a byte is lost. */
+/**
+ * Rekeying in the middle of a transfer, started by the client, the target, and the bastion: no byte is lost.
+ */
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -62,7 +64,7 @@ test.each(['aes128-gcm@openssh.com', 'chacha20-poly1305@openssh.com', 'aes256-ct
   },
 )
 
-/** The leg toward the target of a session that is in nobody's hands. */
+/** Connects a leg to the target without a relay. */
 async function legToTarget(): Promise<Transport> {
   const target = {
     canonical: '',
@@ -85,7 +87,7 @@ async function legToTarget(): Promise<Transport> {
     rdpOptions: RDP_OPTIONS,
     options: SSH_OPTIONS,
   }
-  // All that connectTarget asks of the gate.
+  // The only method of the gate that connectTarget calls.
   const gate = { hostKey: async () => ({ result: 'accepted' }) } as unknown as Gate
   return connectTarget(session, gate, 'Test', new AbortController().signal, async () => undefined)
 }
@@ -102,7 +104,10 @@ test('a leg that is held up agrees on new keys all the same', async () => {
   const leg = await legToTarget()
   let received = 0
   const exchanges: Promise<void>[] = []
-  /** Held from the target's first word of an exchange to its end, as by the other leg's exchange. */
+  /**
+   * Holds the leg from the target's first message of an exchange to its end, as the other leg's exchange
+   * would.
+   */
   const hold = async (): Promise<void> => {
     leg.paused = true
     await vi.waitUntil(() => !leg.inKex, { timeout: 10_000, interval: 1 })

@@ -1,6 +1,6 @@
 /**
- * Clients that do not run here, by the bytes that they send: WinSCP (PuTTY's code over SFTP, and a shell that it types
- * into), and VS Code Remote-SSH, which starts OpenSSH's ssh itself.
+ * Clients that do not run here, by their recorded bytes: WinSCP (PuTTY's code over SFTP, and a shell that it
+ * types into), and VS Code Remote-SSH, which starts OpenSSH's ssh itself.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
@@ -75,7 +75,7 @@ describeWithPeers('replayed', ['sshd', 'ssh', 'python3'], () => {
     await bastion.broker.must('PUT', `/authorizations/${authorization}`, { subprotocols })
     sessions = (await bastion.closedSessions()).length
   }
-  /** The events of that code of the session that a test has had, and its frames. */
+  /** Returns the events of that code of a test's session, and its frames. */
   const left = async () => {
     for (const client of clients.splice(0)) client.destroy()
     for (const daemon of running.splice(0)) await daemon.stop()
@@ -88,7 +88,7 @@ describeWithPeers('replayed', ['sshd', 'ssh', 'python3'], () => {
   describe('WinSCP', () => {
     const OWN = 256
     const ADJUST = 0x4000
-    /** PuTTY's fallback for servers without the subsystem, as WinSCP has it. */
+    /** PuTTY's fallback for servers without the subsystem, as in WinSCP. */
     const FALLBACK = [
       'test -x /usr/lib/sftp-server && exec /usr/lib/sftp-server',
       'test -x /usr/local/lib/sftp-server && exec /usr/local/lib/sftp-server',
@@ -98,13 +98,13 @@ describeWithPeers('replayed', ['sshd', 'ssh', 'python3'], () => {
     interface Channel {
       client: RawClient
       id: number
-      /** What has come since it was asked last. */
+      /** Returns the data since the last call. */
       take(): Buffer
-      /** What comes until `isEnough`. */
+      /** Waits for data until `isEnough`, and returns it. */
       until(isEnough: (all: Buffer) => boolean): Promise<Buffer>
     }
 
-    /** One session channel, said to be the only one. */
+    /** Opens one session channel, announced as the only one. */
     async function connect(): Promise<Channel> {
       const { port, user } = bastion.login()
       const client = await signInRaw({ port, user, password: bastion.password })
@@ -137,7 +137,7 @@ describeWithPeers('replayed', ['sshd', 'ssh', 'python3'], () => {
       (await client.next(MSG.channelSuccess, MSG.channelFailure))[0]
 
     describe('over SFTP', () => {
-      /** It asks for version 6, and writes and reads in one handle each. */
+      /** WinSCP requests version 6, and writes and reads in one handle each. */
       async function transfer(channel: Channel): Promise<Buffer> {
         const ask = async (request: Buffer) => {
           channel.client.send(buildData(channel.id, request))
@@ -194,7 +194,7 @@ describeWithPeers('replayed', ['sshd', 'ssh', 'python3'], () => {
           await until('its end', () => channel.client.received.some(isClose) || undefined)
           expect(channel.take().toString('latin1')).not.toMatch(/^\0\0\0.\x02/s)
 
-          // Where the subsystem's refusal closes the channel, it may try the command on another.
+          // If the subsystem's refusal closes the channel, WinSCP may try the command on another.
           const again = await connect()
           again.client.send(buildExec(again.id, true, FALLBACK))
           const hasWindow = ([type]: Buffer): boolean => type === MSG.channelWindowAdjust
@@ -214,7 +214,7 @@ describeWithPeers('replayed', ['sshd', 'ssh', 'python3'], () => {
     describe('in its SCP mode', () => {
       const END = 'WinSCP: this is end-of-file:'
 
-      /** A shell without a terminal, into which every command is typed with a mark behind it. */
+      /** Starts a shell without a terminal, into which every command is typed with a mark behind it. */
       async function begin() {
         const channel = await connect()
         channel.client.send(buildShell(channel.id, true))
@@ -263,7 +263,7 @@ describeWithPeers('replayed', ['sshd', 'ssh', 'python3'], () => {
 
         const { row, of, frames } = await left()
         expect(row).toMatchObject({ subprotocols: ['SSH_SHELL'], recording: { state: 'sealed' } })
-        // No file for the audit: it is a shell, and what was typed and came is on record, files and all.
+        // No file event: it is a shell, and its input and output are recorded, files included.
         expect(await of('file.transfer')).toEqual([])
         expect(streamOf(frames, 'input').toString('latin1')).toContain(`scp -r -p -d -t "${remote('w')}"`)
         expect(streamOf(frames, 'input').toString('latin1')).toContain(CONTENT)
@@ -282,7 +282,7 @@ describeWithPeers('replayed', ['sshd', 'ssh', 'python3'], () => {
 
   describe('VS Code Remote-SSH', () => {
     const MARK = 'listeningOn=='
-    /** What its server is to this: it says where it listens, and is there as long as the script. */
+    /** Stands in for VS Code's server: it prints where it listens, and runs as long as the script. */
     const SCRIPT = `exec python3 -u -c '
 import os, socket, sys, threading
 def serve(s):
@@ -298,7 +298,7 @@ sys.stdin.read()
 '
 `
 
-    /** `ssh -T -D PORT HOST bash` with a script on its input, which stays open behind it. */
+    /** Runs `ssh -T -D PORT HOST bash` with a script on its input, which stays open after it. */
     async function start(
       shell: string,
     ): Promise<{ local: number; port: number; socket: string; viaSocket: string }> {
@@ -330,7 +330,7 @@ sys.stdin.read()
       return { local, port: Number(new RegExp(`${MARK}(\\d+)`).exec(daemon.log())![1]), socket, viaSocket }
     }
 
-    /** What comes back through SOCKS from a port of the target's loopback. */
+    /** Returns the response of a port of the target's loopback through SOCKS. */
     function throughSocks(local: number, port: number): Promise<Buffer> {
       const request = Buffer.from([5, 1, 0, 1, 127, 0, 0, 1, port >> 8, port & 0xff])
       return exchange({ port: local, host: HOST }, [

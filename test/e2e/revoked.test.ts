@@ -1,4 +1,4 @@
-/** Who loses a right loses it at once, in sessions that run too (real ssh on both sides). */
+/** A revoked right ends at once, also in running sessions (real ssh on both sides). */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -29,7 +29,7 @@ async function shell(user = 'ops1'): Promise<Terminal> {
   return terminal
 }
 
-/** Somebody else in the same group. */
+/** Adds another user to the same group. */
 async function addUser(user: string): Promise<void> {
   await must('POST', '/users', {
     user_name: user,
@@ -39,7 +39,7 @@ async function addUser(user: string): Promise<void> {
   })
 }
 
-/** The terminal ends soon, with the reason on it. */
+/** Expects the terminal to end soon, with the reason on it. */
 async function expectEnd(terminal: Terminal, reason: string): Promise<void> {
   const code = await terminal.exit()
   expect(terminal.output()).toContain(reason)
@@ -135,7 +135,7 @@ test('an account that its policy locks: by session, and by checkout', async () =
   const refused = await ssh(bastion.home, login, [])
   expect(refused.stderr).toContain('its checkout policy locks it')
   expect((await checkout('second')).status).toBe(409)
-  // the same user may have it twice
+  // the same user may check it out twice
   expect((await checkout('ops1')).status).toBe(200)
   first.send('exit 0\r')
   await first.exit()

@@ -1,4 +1,7 @@
-/** Each right alone opens what it names and nothing else; a refusal is one clear line and the protocol's failure. */
+/**
+ * Each right alone allows its own operations and no others; a refusal is one clear line and the protocol's
+ * failure.
+ */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -23,20 +26,23 @@ afterAll(() => bastion.stop())
 const remote = (name: string) => join(bastion.account.home, name)
 
 interface Action {
-  /** Each opens it alone. */
+  /** Each right alone is enough. */
   rights: string[]
-  /** Runs it; true: it was done, false: it was refused properly. Throws when it is neither. */
+  /** Runs it; returns true if it was done, and false if it was refused properly. Throws otherwise. */
   attempt: () => Promise<boolean>
 }
 
-/** Refused with the line on standard error that names a missing right, and a failing exit code. */
+/** Expects the error that names a missing right on standard error, and a failing exit code. */
 function refused({ code, stderr }: Pick<RunResult, 'code' | 'stderr'>, ...rights: string[]): boolean {
   expect(stderr).toMatch(new RegExp(`the right (${rights.join('|')}) is missing`))
   expect(code).not.toBe(0)
   return false
 }
 
-/** Without any right to files the channel is refused; else the request is, and OpenSSH's clients say no more of it. */
+/**
+ * Without any right to files the channel is refused, else the request, of which OpenSSH's clients print no
+ * reason.
+ */
 function refusedSftp(result: Pick<RunResult, 'code' | 'stderr'>, ...rights: string[]): boolean {
   expect(result.code).not.toBe(0)
   if (/ermission denied/.test(result.stderr)) return false

@@ -1,4 +1,7 @@
-/** What sessions of real clients did is found, to the second; what was typed without echo is not; deletion empties it. */
+/**
+ * The search finds the actions in sessions of real clients, to the second, but no input without echo;
+ * deletion empties it.
+ */
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -96,7 +99,7 @@ describeWithPeers('searching sessions of', ['sshd', 'ssh', 'sftp'], () => {
     ])
     expect(done.code, done.stderr).toBe(0)
     const [session] = await foundSoon(broker, 'file~"rename" && file~"ledger of may"')
-    // The one is known from the recording, the other from the audit log: in any order.
+    // One line comes from the recording, the other from the audit log, in any order.
     const shown = await until('both', async () => {
       const found = await matches(broker, session!.id, 'file~ledger')
       return found.length >= 2 ? found.map(({ excerpt }) => excerpt.replace(/\/\S*\//g, '')) : undefined

@@ -1,4 +1,6 @@
-/** Sessions sign in at a real sshd by certificates of their own, made by an authority whose key is in the vault. */
+/**
+ * Sessions sign in at a real sshd by their own certificates, made by an authority whose key is in the vault.
+ */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -32,7 +34,7 @@ beforeAll(async () => {
   })
   const [row] = await bastion.broker.must<{ id: string }[]>('GET', '/authorizations')
   authorization = `/authorizations/${row!.id}`
-  // No key and no password: whoever gets in does so by a certificate.
+  // No key and no password: a sign-in succeeds only by a certificate.
   await bastion.broker.must('PUT', await accountPath(), { credentials: [] })
 })
 beforeEach(async () => {
@@ -53,7 +55,7 @@ const setAuthority = (name: string) =>
 
 const run = (command: string) => ssh(bastion.home, bastion.login(), [command])
 
-/** What sshd has said of the last certificate. */
+/** Returns sshd's log of the last certificate. */
 const accepted = () =>
   [
     ...bastion.sshd

@@ -1,4 +1,6 @@
-/** A client and a target that both know later versions of SFTP agree on 3, which is what the recording understands. */
+/**
+ * A client and a target that both support later versions of SFTP agree on 3, which the recording supports.
+ */
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +14,7 @@ const INIT_OF_3 = Buffer.from([0, 0, 0, 5, 1, 0, 0, 0, 3])
 
 describeWithPeers('a client of version 6', ['lftp'], () => {
   let bastion: Bastion
-  /** What the target is sent. */
+  /** File with the bytes that the target received. */
   let heard: string
 
   beforeAll(async () => {
@@ -20,7 +22,7 @@ describeWithPeers('a client of version 6', ['lftp'], () => {
     heard = join(folder, 'heard')
     chmodSync(folder, 0o755)
     writeFileSync(heard, '')
-    // written to by the account at the target
+    // the target's account writes to it
     chmodSync(heard, 0o666)
     const server = `tee -a ${heard} | /usr/lib/openssh/sftp-server`
     bastion = await startBastion({ sshd: { extraConfig: [`ForceCommand ${server}`] } })

@@ -1,4 +1,4 @@
-/** A broker that stops in order does so whatever its receivers of events are like. */
+/** A broker that is stopped in order ends in order, whatever its receivers of events do. */
 import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -26,7 +26,7 @@ async function udpPort(isOpen: boolean): Promise<number> {
   else socket.close()
   return port
 }
-/** It takes connections and never reads. */
+/** Accepts connections and never reads. */
 async function mutePort(): Promise<number> {
   const server = createServer((socket) =>
     socket

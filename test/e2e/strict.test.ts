@@ -1,4 +1,4 @@
-/** Strict recording: what the client was shown is in the recording, whenever the broker is killed. */
+/** Strict recording: all output that the client saw is in the recording, whenever the broker is killed. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -26,7 +26,7 @@ const LONG = { timeout: 180_000 }
 const auditor = await makeIdentity()
 const recipients = [await recipientOf(auditor)]
 
-/** Lines that say where they stand: slow ones, a flood, and a terminal's. */
+/** Lines with their position: slow ones, a flood, and in a terminal. */
 const COMMANDS = [
   'for n in $(seq 100000); do echo $n; sleep 0.003; done',
   'seq 100000000',
@@ -34,7 +34,7 @@ const COMMANDS = [
   'for n in $(seq 100000); do echo $n >&2; echo $n; sleep 0.002; done',
 ]
 
-/** All frames of a recording, as far as they can be read; none of a session that was killed before it had one. */
+/** Returns all readable frames of a recording; none for a session that was killed before its first. */
 async function recorded(directory: string): Promise<Frame[]> {
   if (!existsSync(join(directory, FILE_NAME))) return []
   const key = await unwrapKey(readFileSync(join(directory, KEY_FILE_NAME)), auditor)
@@ -52,7 +52,7 @@ function commandOf(frames: Frame[]): string {
   return open ? String(JSON.parse(Buffer.from(open.payload).toString()).command) : ''
 }
 
-/** What the clients of `kills` brokers had when those were killed in the middle, by the command they ran. */
+/** Returns the output of the clients of `kills` brokers that were killed in the middle, by their commands. */
 async function killed(bastion: Bastion, kills: number): Promise<Map<string, RunResult>> {
   const had = new Map<string, RunResult>()
   const { dataFolder, ports } = bastion.broker

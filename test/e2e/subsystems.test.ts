@@ -1,4 +1,6 @@
-/** Subsystems beside sftp: those that the connection policy names, for who may run commands. */
+/**
+ * Subsystems beside sftp: those that the connection policy lists, for users with the right to run commands.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ssh } from '../peers/openssh.ts'
 import { ALL_RIGHTS, type Bastion, startBastion } from './bastion.ts'
@@ -10,7 +12,7 @@ const HELLO = '<?xml version="1.0"?><hello xmlns="urn:ietf:params:xml:ns:netconf
 let bastion: Bastion
 
 beforeAll(async () => {
-  // what comes first is answered, as a NETCONF server does
+  // it answers the first message, as a NETCONF server does
   bastion = await startBastion({
     sshd: { extraConfig: ['Subsystem netconf /bin/cat', 'Subsystem other id'] },
   })

@@ -1,6 +1,6 @@
 /**
- * Targets that are down, refuse, break off or never answer: the person at the client reads which it was, and the
- * session is closed and accounted for. And two that are another program than OpenSSH, or ask in another way.
+ * Targets that are down, refuse, disconnect or never answer: the user reads which it was, and the session is
+ * closed and logged. Also two targets that are not OpenSSH, or prompt in another way.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -31,7 +31,7 @@ describeWithPeers('targets', ['sshd', 'ssh', 'scp', 'sftp', 'dropbear', 'dropbea
     sessions = (await bastion.closedSessions()).length
   })
 
-  /** Adds a device that ops1 may use in every way; returns the login string. */
+  /** Adds a device on which ops1 has every right; returns the login string. */
   async function addTarget(
     device: string,
     port: number,
@@ -63,7 +63,7 @@ describeWithPeers('targets', ['sshd', 'ssh', 'scp', 'sftp', 'dropbear', 'dropbea
   const login = (user: string): Promise<RunResult> =>
     ssh(bastion.home, bastion.login({ user }), ['echo reached'], { timeout: 60_000 })
 
-  /** The session that ended last, when there is one more than before. */
+  /** Returns the session that ended last, once there is one more than before. */
   async function ended(): Promise<SessionRow> {
     const rows = await bastion.closedSessions(sessions + 1)
     expect(rows).toHaveLength(sessions + 1)
@@ -71,7 +71,7 @@ describeWithPeers('targets', ['sshd', 'ssh', 'scp', 'sftp', 'dropbear', 'dropbea
     return rows.at(-1)!
   }
 
-  /** What the user reads, what the session's row says, and what the audit says, are one and the same reason. */
+  /** Expects the same reason on the user's screen, in the session's row and in the audit log. */
   async function expectFailure(result: RunResult, reason: RegExp): Promise<void> {
     expect({ code: result.code, stdout: result.stdout }).toEqual({ code: 255, stdout: '' })
     expect(result.stderr).toMatch(reason)
@@ -186,7 +186,7 @@ describeWithPeers('targets', ['sshd', 'ssh', 'scp', 'sftp', 'dropbear', 'dropbea
 
     test('reset as soon as it was accepted', async () => {
       const user = await addTarget('resetter', await impostor((socket) => socket.resetAndDestroy()))
-      // The kernel tells the broker of the reset while it connects or after: only it knows.
+      // The kernel reports the reset to the broker either while it connects or after.
       const reason = /resetter \(\S+\)( broke off the SSH handshake|: the connection was reset)/
       await expectFailure(await login(user), reason)
     })
@@ -198,7 +198,7 @@ describeWithPeers('targets', ['sshd', 'ssh', 'scp', 'sftp', 'dropbear', 'dropbea
 
     test('closed in the middle of the key exchange', async () => {
       const port = await impostor((socket) => {
-        // A KEXINIT that announces more bytes than come.
+        // A KEXINIT that announces more bytes than it has.
         socket.write('SSH-2.0-halfway\r\n')
         socket.write(Buffer.from([0, 0, 4, 0, 10, 20]))
         socket.once('data', () => setTimeout(() => socket.end(), 200))

@@ -1,4 +1,4 @@
-/** What a Telnet session has in common with an SSH session, and what comes through it whole. */
+/** The common features of Telnet and SSH sessions, and data that must pass through Telnet unchanged. */
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -92,7 +92,7 @@ describeWithPeers('a Telnet session', ['sshd', 'python3', 'inetutils-telnet', 'o
   test('takes a paste of ten megabytes, and every byte of it', { timeout: 120_000 }, async () => {
     const telnet = await bareTelnet({ port: bastion.broker.ports.telnet! })
     const { id } = await shell(telnet)
-    // Return has one form on a terminal, whatever a client sends for it: CR, LF, CR LF or CR NUL.
+    // Return has one form on a terminal, whichever a client sends: CR, LF, CR LF or CR NUL.
     const paste = Buffer.from(randomBytes(PASTE).map((byte) => (byte === 0x0a || byte === 0 ? 0xff : byte)))
     telnet.type(`stty raw -echo; echo rea\\dy; head -c ${PASTE} | sha256sum; stty sane\r`)
     await telnet.sees('ready')
@@ -216,7 +216,7 @@ describeWithPeers('a Telnet session', ['sshd', 'python3', 'inetutils-telnet', 'o
     await terminal.expect(bastion.account.prompt)
     terminal.send('echo af\\ter\r')
     await terminal.expect('after\r\n')
-    // Of a Synch whose IAC is lost its 0xF2 stays, as a character.
+    // A Synch that lost its IAC leaves its 0xF2 as a character.
     expect(terminal.bytes().includes(0xf2)).toBe(false)
   })
 
@@ -256,7 +256,7 @@ describeWithPeers('a Telnet session', ['sshd', 'python3', 'inetutils-telnet', 'o
   })
 
   test('inside TLS takes nothing older than TLS 1.2', async () => {
-    // Its own security level would keep it from trying.
+    // OpenSSL's default security level would prevent the attempt.
     const [old, taken] = ['-tls1_1', '-tls1_2'].map((one) => sClient(one, '-cipher', 'DEFAULT@SECLEVEL=0'))
     await taken!.expect('Cipher    : ECDHE')
     await old!.expect('no peer certificate available')

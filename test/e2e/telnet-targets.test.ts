@@ -85,7 +85,7 @@ describeWithPeers('a Unix system', canCreateUsers() ? [...INETD_PEERS, 'ssh'] : 
     root('is interrupted', async () => {
       const terminal = open(login)
       await terminal.expect(user.prompt)
-      // It says so itself when it runs: before that the signal would be the shell's.
+      // The program prints when it runs: before that the shell would get the signal.
       terminal.send("sh -c 'echo it run''s; exec cat'\r")
       await terminal.expect('it runs\r\n')
       terminal.send('\x03')

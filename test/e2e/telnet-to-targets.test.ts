@@ -1,4 +1,4 @@
-/** Telnet and rlogin clients at targets of every kind, and with a login of their own there. */
+/** Telnet and rlogin clients at targets of every kind, and with a typed login there. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { COMMAND } from '../../proxies/telnet/codec/numbers.ts'
 import { openUrgentData } from '../../src/sockets/urgent.ts'
@@ -90,7 +90,7 @@ describeWithPeers(
       telnet.type(`${login.user}\r${login.password}\rls -l\r`)
       await telnet.sees('please wait ...')
       telnet.socket.destroy()
-      // Long before the login would have come to nothing.
+      // Long before the login would have timed out.
       const { result, reason } = await bastion.closed()
       expect({ result, reason }).toEqual({ result: 'success', reason: null })
       await silent.stop()

@@ -1,4 +1,4 @@
-/** The real programs by which people come over Telnet and rlogin, and a bastion that listens for them. */
+/** The real clients of Telnet and rlogin, and a bastion that listens for them. */
 import type { BrokerPorts } from '../peers/broker.ts'
 import { findProgram, type ProgramName } from '../peers/program.ts'
 import { openTerminal, type Terminal, type TerminalOptions } from '../peers/terminal.ts'
@@ -8,13 +8,13 @@ export interface TerminalClientKind {
   name: string
   program: ProgramName
   protocol: 'TELNET' | 'RLOGIN'
-  /** `login`: whom the client names by itself. */
+  /** `login`: the user name that the client sends by itself. */
   args: (port: number, login: string | undefined) => string[]
-  /** What the client makes of TERM=xterm-256color. */
+  /** The client's terminal type for TERM=xterm-256color. */
   type: string
-  /** It tells of a new size of its window. */
+  /** Whether it reports a new size of its window. */
   resizes: boolean
-  /** It leaves lines, echo and Ctrl-C to its own terminal. */
+  /** Whether it leaves lines, echo and Ctrl-C to its own terminal. */
   keepsLines?: true
 }
 
@@ -80,15 +80,15 @@ export interface TerminalPeople {
   bastion: Bastion
   /** The login string of ops1 for the SSH target. */
   login: string
-  /** Starts a client, which names `login` where one is given. */
+  /** Starts a client, which sends `login` if given. */
   start(kind: TerminalClientKind, login?: string, options?: TerminalOptions): Terminal
-  /** Starts a client as ops1 at the target, up to the prompt of the shell there. */
+  /** Starts a client as ops1 at the target, up to the shell's prompt there. */
   signIn(kind: TerminalClientKind, options?: TerminalOptions): Promise<Terminal>
   /** Closes the terminals of a test. */
   closeTerminals(): Promise<void>
 }
 
-/** Starts a client on a terminal of 132 × 43, which names `login` where one is given. */
+/** Starts a client on a terminal of 132 × 43, which sends `login` if given. */
 export function startClient(
   { program, protocol, args }: TerminalClientKind,
   { telnet = 0, rlogin = 0 }: BrokerPorts,
@@ -119,7 +119,7 @@ export async function startTerminalPeople(options: BastionOptions = {}): Promise
     start,
     async signIn(kind, size) {
       const terminal = start(kind, login, size)
-      // busybox has no way to tell it.
+      // busybox cannot send it.
       if ((await terminal.expect(/login: (\S*)/)).endsWith('login: ')) terminal.send(`${login}\r`)
       await terminal.expect('Password: ')
       terminal.send(`${bastion.password}\r`)

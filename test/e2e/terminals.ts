@@ -1,4 +1,4 @@
-/** A bastion whose targets show terminals only, and a person who may open them. */
+/** A bastion whose targets have terminals only, and a user who may open them. */
 import { type Broker, type BrokerOptions, startBroker } from '../peers/broker.ts'
 import { createHome, type Home, type Login } from '../peers/home.ts'
 import { until } from '../until.ts'
@@ -10,22 +10,22 @@ const PASSWORD = 'ops1 password'
 export interface TerminalService {
   device: string
   protocol: 'TELNET' | 'RLOGIN'
-  /** On 127.0.0.1. */
+  /** Port on 127.0.0.1. */
   port: number
   account?: string
   credentials?: { type: 'password' | 'enable'; password: string }[]
-  /** Fields of a connection policy of its own. */
+  /** Fields of its own connection policy. */
   policy?: Record<string, unknown>
-  /** Instead of an account. */
+  /** Used instead of an account. */
   by?: 'interactive_logins' | 'account_mappings'
 }
 
 export interface TerminalBastion {
   broker: Broker
   home: Home
-  /** A new device with the service, and ops1 may open it. Returns the login for it. */
+  /** Adds a new device with the service, which ops1 may open. Returns its login. */
   add(service: TerminalService): Promise<Login>
-  /** The session that began last, when none runs any more. */
+  /** Returns the session that began last, once none runs any more. */
   closed(): Promise<SessionRow>
   events(code: string): Record<string, unknown>[]
   stop(): Promise<void>

@@ -1,4 +1,4 @@
-/** A person asks the API for a one-time ticket. */
+/** Requests a one-time ticket from the API. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Broker, callApi } from '../peers/broker.ts'
@@ -9,7 +9,7 @@ export interface Ticket {
   rdp_file?: string
 }
 
-/** A ticket for viewers on this machine. */
+/** Returns a ticket for viewers on this machine. */
 export async function ticketFor(
   { ports, dataFolder }: Pick<Broker, 'ports' | 'dataFolder'>,
   { user, password }: { user: string; password: string },

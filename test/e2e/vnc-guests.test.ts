@@ -1,4 +1,6 @@
-/** Guests in a running desktop session: a real viewer each, what they see and may do, and how it is accounted for. */
+/**
+ * Guests in a running desktop session: a real viewer each, with their view, their rights and their events.
+ */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Daemon, run, startDaemon } from '../peers/process.ts'
 import { describeWithPeers, findProgram } from '../peers/program.ts'
@@ -63,7 +65,7 @@ describeWithPeers('guests', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_PEE
     for (const program of programs.splice(0)) await program.stop()
   })
 
-  /** The owner is in; answers with the session's id. */
+  /** Opens the owner's session; returns its id. */
   async function begin(seed: number, args: readonly string[] = []): Promise<string> {
     const { port, login: user, password } = desktop
     viewers.push(await tigerViewer(own, { port, user, password, types: ['TLSPlain'], args }))
@@ -80,7 +82,9 @@ describeWithPeers('guests', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_PEE
       ...more,
     })
 
-  /** A guest's viewer: by user and password, or by the password alone as classic VNC authentication has it. */
+  /**
+   * Starts a guest's viewer: by user and password, or by the password alone as in classic VNC authentication.
+   */
   async function enter(
     { user, password }: Ticket,
     types = ['TLSPlain'],

@@ -1,6 +1,6 @@
 /**
- * What a target's certificate proves: it is pinned by its key, and no security type without one is a way around it. The
- * viewer knows no user name: each time it comes with a one-time ticket.
+ * The proof of a target's certificate: its key is pinned, and no security type without a certificate bypasses
+ * it. The viewer supports no user names: each time it uses a one-time ticket.
  */
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
@@ -21,7 +21,7 @@ interface Key {
   state: string
 }
 
-/** As docs/operations.md tells administrators to look at it. */
+/** Returns the fingerprint as docs/operations.md shows it to administrators. */
 function fingerprintOf(cert: string): string {
   const command =
     'openssl x509 -in "$1" -noout -pubkey | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64'
@@ -48,16 +48,16 @@ describeWithPeers('the certificate of a VNC target', [...XVNC_PEERS, ...SNAPSHOT
     second?.remove()
   })
 
-  /** Another server takes the target's place. */
+  /** Replaces the target by another server. */
   async function serve(types: XvncType[], certificate?: CertificateFiles): Promise<void> {
     await target?.stop()
     target = await startXvnc({ types, password: desktop.targetPassword, ...(certificate && { certificate }) })
-    // The viewer wants something to see.
+    // The viewer needs a picture to compare.
     await paint(target.display, { width: 640, height: 480, rgb: Buffer.alloc(640 * 480 * 3, 'colour') })
     await desktop.broker.must('PUT', '/devices/desk1/services/vnc', { port: target.port })
   }
 
-  /** One visit; answers with why it came to nothing, or with nothing. */
+  /** Opens one session; returns the reason of its failure, or undefined if it succeeded. */
   async function visit(): Promise<string | undefined> {
     const { broker, port, password } = desktop
     const { password: ticket } = await ticketFor(broker, { user: 'ops1', password }, 'screen@desk1:vnc')

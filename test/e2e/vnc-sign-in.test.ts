@@ -1,4 +1,7 @@
-/** Viewers sign in at a whole bastion, which signs in at desktops of every kind: who comes in, by what, and who does not. */
+/**
+ * Viewers sign in at a whole bastion, which signs in at desktops of every kind: every method, and every
+ * refusal.
+ */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -91,7 +94,7 @@ describeWithPeers('sign-in', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, 'display'], 
 
   const shown = () => shows(screen.display, (picture) => isWithin(picture, painting()))
 
-  /** ops1's, for the desktop. */
+  /** Returns a ticket of ops1 for the desktop. */
   async function ticket(): Promise<Ticket> {
     const ca = readFileSync(certificate())
     const { https } = desktop.broker.ports
@@ -104,7 +107,7 @@ describeWithPeers('sign-in', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, 'display'], 
     return answer.body
   }
 
-  /** Who has signed in or not by VNC, newest last, once there are as many. */
+  /** Returns the sign-ins by VNC, newest last, once there are as many. */
   const signIns = (event: 'auth.success' | 'auth.failure', count: number) =>
     until(`${count} events ${event}`, async () => {
       const events = (await desktop.events(event)).filter(({ protocol }) => protocol === 'VNC')
@@ -159,7 +162,7 @@ describeWithPeers('sign-in', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, 'display'], 
     const other = await certificateFiles()
     const before = (await signIns('auth.failure', 0)).length
     const viewer = await view({ types: ['X509Plain'], ca: other.cert })
-    // Its question, which nobody answers.
+    // The viewer's prompt, which stays unanswered.
     await shows(screen.display, (picture) => picture.rgb.some((byte) => byte !== 0))
     expect(viewer.log()).toContain('X509Plain')
     expect(await signIns('auth.failure', 0)).toHaveLength(before)
@@ -189,7 +192,7 @@ describeWithPeers('sign-in', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, 'display'], 
       const { port, login, password } = other
       const viewer = await remmina(screen, { port, user: login, password })
       viewers.push(viewer)
-      // Its window has room for a part of it.
+      // The window shows only a part of it.
       const part = cut(painting(), 0, 0, 100, 100)
       await shows(screen.display, (picture) => isWithin(picture, part))
       await viewer.stop()
@@ -240,7 +243,7 @@ describeWithPeers('sign-in', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, 'display'], 
       password: string
     }
 
-    /** ops1 may open it. The answer is the login string. */
+    /** Adds a target that ops1 may open. Returns the login string. */
     async function target({ types, account = 'screen', ...options }: TargetOptions): Promise<string> {
       const { login } = await addDesktop(desktop.broker, {
         ...options,

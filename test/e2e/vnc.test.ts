@@ -1,4 +1,6 @@
-/** Desktops through the bastion: a real viewer, a real Xvnc, and what is to be seen, done and recorded. */
+/**
+ * Desktops through the bastion: a real viewer and a real Xvnc, with the picture, the input and the recording.
+ */
 import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -71,7 +73,7 @@ describeWithPeers('a desktop', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_
     return viewer
   }
 
-  /** A painting is on the target's screen, and in the viewer. */
+  /** Paints the target's screen, and waits until the viewer shows it. */
   async function seen(seed: number): Promise<void> {
     const picture = painting(seed)
     await paint(target, picture)
@@ -90,7 +92,7 @@ describeWithPeers('a desktop', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_
     return done.stdout
   }
 
-  /** There is no window manager to do it. */
+  /** Focuses a window: there is no window manager. */
   const focus = (display: string, name: string) =>
     until(`a window called ${name}`, () =>
       on(display, 'xdotool', ['search', '--onlyvisible', '--name', name, 'windowfocus']).catch(
@@ -147,7 +149,7 @@ describeWithPeers('a desktop', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_
         ['-NoJPEG=0', '-QualityLevel', '3'],
       ]) {
         const viewer = await view(args)
-        // What cannot be compared is at least no error, on either side.
+        // Encodings that cannot be compared must at least cause no error on either side.
         await until('updates', () =>
           desktop.broker
             .must<unknown[]>('GET', '/sessions?status=current')
@@ -172,7 +174,7 @@ describeWithPeers('a desktop', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_
       const env = { ...process.env, DISPLAY: display }
       return (await run(findProgram('xclip'), ['-selection', 'clipboard', '-out'], { env })).stdout
     }
-    /** Stays there as the selection's owner. */
+    /** Copies the text, and stays the selection's owner. */
     const copy = async (display: string, text: string): Promise<void> => {
       const line = 'printf %s "$0" | exec xclip -quiet -selection clipboard -in'
       await program(display, 'sh', ['-c', line, text], () => true)
@@ -181,7 +183,7 @@ describeWithPeers('a desktop', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_
     const arrives = (display: string, text: string) =>
       until(`${text} on ${display}`, async () => (await pasted(display)) === text || undefined)
 
-    /** Both are copied; returns the session, which has ended. */
+    /** Copies on both sides; returns the session after its end. */
     async function copyBoth(check: () => Promise<unknown>): Promise<string> {
       const viewer = await view()
       await seen(4)
@@ -223,7 +225,7 @@ describeWithPeers('a desktop', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_
           return (await pasted(there)) === allowed || undefined
         })
         await copy(there, refused)
-        // What may go both ways in another session has gone by then.
+        // Any data that another session may send both ways would have arrived by now.
         await seen(8)
         expect(await pasted(elsewhere)).toBe(allowed)
       })
@@ -300,14 +302,14 @@ describeWithPeers('a desktop', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_
     const [running] = await desktop.broker.must<{ id: string }[]>('GET', '/sessions?status=current')
     await desktop.broker.must('POST', `/sessions/${running!.id}/kill`, { reason: 'enough' })
     const words = await shows(screen.display, (shown) => !isWithin(shown, painting(11)))
-    // The bar and the panel, not a window that is gone.
+    // The bar and the panel, not a closed window.
     expect(words.rgb.some((byte) => byte !== 0)).toBe(true)
     expect((await desktop.closedSessions()).at(-1)).toMatchObject({ id: running!.id, result: 'killed' })
     await focus(screen.display, 'TigerVNC')
     await endsBy(viewers[0]!, () => on(screen.display, 'xdotool', ['key', 'Return']))
   })
 
-  // From here on the target draws its pointer into the picture, while the viewer's is elsewhere.
+  // From here on the target draws its pointer into the picture, while the viewer's pointer is elsewhere.
   test('takes what is typed and clicked', async () => {
     const file = join(tmpdir(), `sallyport-typed-${process.pid}`)
     const events = await program(target, findProgram('xev'), ['-root', '-event', 'button'], () => true)

@@ -1,4 +1,7 @@
-/** The index over sessions against a search by hand: any text as a value finds the lines with its words, and no others. */
+/**
+ * The index over sessions against a linear search: any text as a value finds the lines with its words, and no
+ * others.
+ */
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
@@ -9,7 +12,7 @@ import { idOf, makeFolder, output, recorded, removeFolders } from '../contents/s
 afterAll(removeFolders)
 
 const RUNS = 300
-/** Few words, so that they meet; and everything that means something to FTS5, to SQL, or to the grammar. */
+/** Few words, so that they occur together; and all characters with a meaning in FTS5, SQL, or the grammar. */
 const piece = fc.constantFrom(
   ...['ab', 'abc', 'AB', 'x1', 'or', 'AND', 'NOT', 'NEAR', 'text', 'rowid'],
   ...[

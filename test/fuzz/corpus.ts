@@ -1,6 +1,6 @@
 /**
- * Real messages to begin from: the connection layer (RFC 4254) between OpenSSH 9.2's client and server, as it passed
- * between the two, by what was done. `> ` is the client's, `< ` the target's.
+ * Real messages to begin from: the connection layer (RFC 4254) between OpenSSH 9.2's client and server, as
+ * captured, by action. `> ` is the client's, `< ` the target's.
  */
 import { Buffer } from 'node:buffer'
 import { readFileSync } from 'node:fs'
@@ -24,7 +24,9 @@ export const SESSIONS: ReadonlyMap<string, readonly Said[]> = new Map(
   ]),
 )
 
-/** What is done to some bytes: each edit replaces, cuts out, puts in, or writes a number that means much in a length. */
+/**
+ * Changes to bytes: each edit replaces, removes, inserts, or writes a number that is critical as a length.
+ */
 export const edits = fc.array(
   fc.record({
     at: fc.nat(2_000),

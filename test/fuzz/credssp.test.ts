@@ -1,4 +1,7 @@
-/** CredSSP, SPNEGO, NTLM and certificates from peers that send anything: the known errors only, and never a way in. */
+/**
+ * CredSSP, SPNEGO, NTLM and certificates from peers that send anything: only the known errors, and never a
+ * sign-in.
+ */
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -14,7 +17,7 @@ import { createIdentity } from '../proxies/rdp/credssp/connections.ts'
 import { createClient, createServer, judge, talk } from '../proxies/rdp/credssp/pair.ts'
 import { cut } from '../proxies/stream-events.ts'
 
-/** All that both sides say in one exchange. */
+/** Returns all messages of both sides in one exchange. */
 function said(isSpnego: boolean): Buffer[] {
   const messages: Buffer[] = []
   talk(createClient({ isSpnego }), createServer(), (message) => {
@@ -29,7 +32,7 @@ const TOKENS = MESSAGES.map((message) => parseTsRequest(message).negoToken).filt
   (token) => token !== undefined,
 )
 
-/** What bytes are done to on their way: some are changed, some are missing, some are new. */
+/** Damage on the way: some bytes are changed, some are missing, some are new. */
 const damage = fc.array(
   fc.record({ at: fc.nat(1_000), drop: fc.nat(3), put: fc.uint8Array({ maxLength: 4 }) }),
   { minLength: 1, maxLength: 4 },
@@ -51,7 +54,7 @@ const anything = (known: readonly Uint8Array[]): fc.Arbitrary<Buffer> =>
     fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)),
   )
 
-/** Whether it threw one of the errors that are known. */
+/** Whether it threw one of the known errors. */
 function isRefused(work: () => unknown): boolean {
   try {
     work()
@@ -139,7 +142,7 @@ describe('machines', () => {
         isRefused(() => {
           for (const message of messages) {
             let step = server.receive(message)
-            // Nobody's password: what was recorded of another exchange is no proof in this one.
+            // The password is unknown: the record of another exchange is no proof in this one.
             if (step.kind === 'judge') step = server.judged(undefined)
             expect(step.kind).not.toBe('done')
             if (step.kind === 'refused') return

@@ -1,4 +1,4 @@
-/** Answers of the DNS: whatever the bytes, an answer, none, or the one error; and soon. */
+/** Responses of the DNS: for any bytes an answer, none, or the one error; and soon. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { DnsError } from '../../src/dns/error.ts'
@@ -15,7 +15,7 @@ const header = (answers: number, flags = 0x81a0) => {
   return bytes
 }
 const hex = (...parts: string[]) => Buffer.from(parts.join(''), 'hex')
-// an alias to `a.` + the question's name, and the record of that
+// an alias to `a.` + the queried name, and the record of that
 const alias = hex('c00c', '0005', '0001', '00000e10', '0004', '0161', 'c00c')
 const record = hex('0161', 'c00c', '002c', '0001', '00000e10', '0004', '0402beef')
 const seeds = [

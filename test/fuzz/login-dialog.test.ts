@@ -1,4 +1,7 @@
-/** The login at a target that says anything: each secret typed once, none of them shown, the same wherever reads end. */
+/**
+ * The login at a target that sends anything: each secret typed once, none of them shown, the same wherever
+ * reads end.
+ */
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'

@@ -1,4 +1,7 @@
-/** RDP's graphics from a target that sends anything: drawn, or refused by the one error; never a pixel outside. */
+/**
+ * RDP's graphics from a target that sends anything: drawn, or rejected with the one error; never a pixel
+ * outside.
+ */
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -30,7 +33,7 @@ import {
 const SIZE = { width: 24, height: 16 }
 const side = fc.oneof(fc.nat(30), fc.constantFrom(0, 1, 0xffff))
 const data = fc.uint8Array({ maxLength: 300 })
-/** Orders that mean something, more often than chance has them. */
+/** Valid orders, more often than by chance. */
 const orders = fc
   .array(
     fc.oneof(
@@ -73,7 +76,7 @@ const updates = fc.oneof(
     .map(([depth, options]) => ({ code: 11, data: Buffer.concat([words(depth), pointer(options)]) })),
 )
 
-/** Whether it threw the error that is known. */
+/** Whether it threw the known error. */
 function isRefused(work: () => void): boolean {
   try {
     work()
@@ -96,7 +99,7 @@ test('updates of any kind', () => {
         count[refused ? 'refused' : 'drawn'] += 1
       }
       expect(desktop.framebuffer.pixels.length).toBe(SIZE.width * SIZE.height)
-      // Nothing on a desktop is transparent, whatever came.
+      // No pixel of a desktop is transparent, whatever the input.
       expect(desktop.framebuffer.pixels.every((pixel) => pixel >>> 24 === 0xff)).toBe(true)
       for (const { x, y, width, height } of desktop.framebuffer.takeDirty()) {
         expect(x + width).toBeLessThanOrEqual(SIZE.width)
@@ -146,7 +149,7 @@ test('what passes the relay by its head is drawn, but for bitmaps whose orders a
       }
       count.drawn += 1
       const desktop = new RdpDesktop(SIZE)
-      // A pointer of the cache that never came is nobody's.
+      // A cached pointer that was never sent has no picture.
       if (code !== UPDATE.pointerCached) for (const _pause of desktop.update(code, data));
     }),
     { numRuns: 6_000 },
@@ -159,7 +162,7 @@ test('what passes the relay by its head is drawn, but for bitmaps whose orders a
   ])
 })
 
-/** Of what has passed. */
+/** Whether an update has a compressed bitmap. */
 function hasCompressed(data: Uint8Array): boolean {
   const view = Buffer.from(data)
   for (let at = 4, left = view.readUInt16LE(2); left > 0; left--, at += 18 + view.readUInt16LE(at + 16)) {

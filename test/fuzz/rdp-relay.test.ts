@@ -1,4 +1,4 @@
-/** The relay of RDP between two peers that send anything: it goes on, or ends with a reason that somebody can read. */
+/** The relay of RDP between two peers that send anything: it continues, or ends with a readable reason. */
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -18,7 +18,7 @@ import { edited, edits } from './corpus.ts'
 
 const RIGHTS: Right[] = ['RDP_CLIPBOARD_UP', 'RDP_CLIPBOARD_FILE', 'RDP_DRIVE', 'RDP_AUDIO_OUTPUT']
 const IO = 1003
-/** As the world's client is known: it follows its channels. */
+/** The user's id in the world's client: it follows its channels. */
 const USER = IO + 1 + CHANNELS.length
 const bytes = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex')
 const bitmap = Buffer.from('0100 0000 0102 0304'.replaceAll(' ', ''), 'hex')
@@ -92,7 +92,7 @@ test('whatever both sides send, the session goes on or ends with a reason', asyn
         expect(world.lastWords[0]!.reason).toMatch(/protocol|target|desktop/)
       } else ends.success++
       for (const { reason = '' } of world.closed) expect(reason).not.toContain('internal')
-      // Nothing is answered, or kept, out of proportion; a line over the desktop has some 10 KiB.
+      // Responses and buffers are in proportion; a line over the desktop has some 10 KiB.
       const out = world.client.stream.take().length + world.target.stream.take().length
       expect(out).toBeLessThan(heard * 8 + 32_768)
       const kept = world.frames.reduce((sum, [, payload]) => sum + payload.length, 0)

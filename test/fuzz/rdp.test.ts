@@ -59,7 +59,7 @@ import { joinEnds } from '../proxies/rdp/connection/pair.ts'
 import { cut, hex } from '../proxies/stream-events.ts'
 import { edited, edits } from './corpus.ts'
 
-/** What a parser makes of it; throws what is not MalformedError. */
+/** Whether the parser accepts its input; throws any error that is not MalformedError. */
 function read(parse: () => unknown): boolean {
   try {
     parse()

@@ -43,7 +43,7 @@ test('the handshake', () => {
     }),
     RUNS,
   )
-  // All three ends were met: more is needed, an error, a handshake.
+  // All three results occurred: more is needed, an error, a handshake.
   expect(seen).toEqual(new Set(['undefined', 'string', 'object']))
 })
 

@@ -1,4 +1,7 @@
-/** Rules of connection policies, and what they are asked: any text is a rule or none, and an answer or the other one. */
+/**
+ * Rules of connection policies, and their checks: any text is a valid rule or an error, and any check has a
+ * result.
+ */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { CommandRuleError, CommandRules } from '../../src/model/command-rules.ts'
@@ -21,7 +24,7 @@ test('rules for forwarded connections', () => {
   fc.assert(
     fc.property(fc.array(text, { maxLength: 4 }), host, fc.nat(70_000), (rules, name, number) => {
       const good = rules.filter((rule) => forwardRuleError(rule) === undefined)
-      // What cannot be read allows nothing.
+      // An invalid rule allows nothing.
       expect(isForwardAllowed(rules, name, number)).toBe(isForwardAllowed(good, name, number))
       if (isConnectAllowed(rules, name, number) && rules.length > 0)
         expect(isForwardAllowed(rules, name, number)).toBe(true)

@@ -1,5 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: variables of the grammar look like that
-/** Whatever stands in `q`, `sort` and `fields`: the answer is a list, or a 400 of the catalogue that says where. */
+/**
+ * Any text in `q`, `sort` and `fields`: the response is a list, or a 400 of the catalogue that names the
+ * place.
+ */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { SEARCHABLE } from '../../src/api/reference/searchable.ts'

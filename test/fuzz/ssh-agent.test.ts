@@ -1,4 +1,4 @@
-/** Whatever an agent says, in pieces of whatever size: an answer, a refusal, or MalformedError. */
+/** An agent that sends anything, in pieces of any size: an answer, a refusal, or MalformedError. */
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
 import { MalformedError } from '../../proxies/bytes/malformed.ts'
@@ -37,7 +37,7 @@ const SIGNATURE = new Writer()
   .string(new Writer().string('ssh-ed25519').string(Buffer.alloc(64)).finish())
   .finish()
 
-/** One of the messages with some bytes changed, cut out or put in; or any bytes at all. */
+/** One of the messages with some bytes changed, removed or inserted; or any bytes. */
 const spoilt = fc.oneof(
   fc.uint8Array({ maxLength: 64 }),
   fc

@@ -1,6 +1,6 @@
 /**
- * Random bytes from both sides of a terminal: the reader of command lines throws nothing, holds back for a bounded
- * time, and holds bounded memory, whatever a client or a target sends.
+ * Random bytes from both sides of a terminal: the reader of command lines throws nothing, delays data for a
+ * bounded time, and uses bounded memory, whatever a client or a target sends.
  */
 import { Buffer } from 'node:buffer'
 import { setFlagsFromString } from 'node:v8'
@@ -47,7 +47,7 @@ const pieces = fc.oneof(
     .map((text) => Buffer.from(text)),
   fc.constantFrom(8_192, 20_000).map((size) => Buffer.alloc(size, '\x1b[31mcolour\r\n')),
 )
-/** So little that nothing of it is skipped: what is skipped depends on how it came. */
+/** Short enough that nothing is skipped: skipping depends on the pieces. */
 const short = pieces.filter(({ length }) => length <= 100)
 const step = fc.oneof(
   { weight: 4, arbitrary: fc.record({ from: fc.constantFrom('client', 'target'), data: pieces }) },
@@ -55,7 +55,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ pause: fc.nat(300) }) },
 )
 
-/** A watch whose clock stands still but for `time.now`. */
+/** A watch whose clock only advances by `time.now`. */
 function watched(rules: readonly string[]) {
   const time = { now: 0 }
   const commands: Command[] = []
@@ -70,7 +70,7 @@ function watched(rules: readonly string[]) {
   return { time, commands, watch }
 }
 
-/** As the relay does: what is not admitted waits, and nothing overtakes it. */
+/** Types like the relay: data that is not admitted waits, and no later data overtakes it. */
 function type({ watch, time, commands }: ReturnType<typeof watched>, data: Buffer): void {
   let held = 0
   for (let rest = data; rest.length > 0; ) {
@@ -82,12 +82,12 @@ function type({ watch, time, commands }: ReturnType<typeof watched>, data: Buffe
       rest = rest.subarray(count)
       held = 0
     } else if (commands.some(({ kills }) => kills === 'before')) {
-      // the session is ended
+      // the session ended
       return
     } else {
       time.now += 10
       held += 10
-      // a line of which nothing is shown waits that long before the session is ended
+      // a line without any output waits that long before the session ends
       expect(held, 'milliseconds without progress').toBeLessThanOrEqual(HIDDEN_MS + 2 * HOLD_MS)
     }
   }

@@ -1,4 +1,4 @@
-/** Keys, certificates, signatures and revocation lists: whatever the bytes, an answer or the one error. */
+/** Keys, certificates, signatures and revocation lists: for any bytes a result or the one error. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { flawOfCertificate, parseOfferedKey } from '../../src/identity/certificate.ts'
@@ -36,7 +36,7 @@ beforeAll(() => {
 })
 afterAll(() => shop.remove())
 
-/** One of the seeds with some bytes changed, cut out or put in. */
+/** One of the seeds with some bytes changed, removed or inserted. */
 const spoilt = (of: () => Buffer[]) =>
   fc
     .tuple(

@@ -1,6 +1,6 @@
 /**
  * Random and mutated streams: a recorder throws nothing, reports at most one violation, always closes its
- * channel, and holds no more memory than its limits say.
+ * channel, and uses no more memory than its limits.
  */
 import { Buffer } from 'node:buffer'
 import { setFlagsFromString } from 'node:v8'
@@ -139,7 +139,7 @@ function collect(): void {
   for (let turn = 0; turn < 3; turn++) gc()
 }
 
-/** Bytes that `fill` leaves held by a recorder that writes nowhere. */
+/** Returns the bytes that `fill` leaves in a recorder that writes nowhere. */
 function held(recorded: Recorded, fill: (recorder: ChannelRecorder) => void): number {
   const options = new Notes().options()
   collect()

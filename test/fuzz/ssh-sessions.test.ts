@@ -1,7 +1,7 @@
 /**
- * What OpenSSH says, changed: whole sessions through a relay, with messages that are damaged, missing, said twice, out
- * of turn or by the wrong side. The relay throws nothing; a breach ends the session, and what was not granted before it
- * passes to nobody.
+ * Mutated OpenSSH sessions through a relay, with messages that are damaged, missing, repeated, out of order
+ * or from the wrong side. The relay throws nothing; a violation ends the session, and no ungranted message
+ * before it reaches a peer.
  */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -14,7 +14,10 @@ const names = [...SESSIONS.keys()]
 /** Enough for every session of the corpus. */
 const LISTEN = { listenOn: ['*:*'] }
 
-/** Channels had the peers' own numbers; here each has the bastion's, which is found as it is opened. */
+/**
+ * Replays the messages. In the corpus channels have the peers' own numbers; here each has the bastion's,
+ * which is found when it is opened.
+ */
 async function play(world: World, said: readonly Said[]): Promise<void> {
   const numbers = { client: new Map<number, number>(), target: new Map<number, number>() }
   for (const { from, message } of said) {
@@ -59,7 +62,9 @@ function changed(said: readonly Said[], steps: readonly Step[]): Said[] {
   return all
 }
 
-/** What has reached a peer that needs a right; each is a list of those that would do. */
+/**
+ * Returns the messages that reached a peer and need a right; each as a list of the rights that would suffice.
+ */
 function needed(world: World): Right[][] {
   const all: Right[][] = []
   for (const payload of world.target.sent) {
@@ -95,8 +100,8 @@ test.each(names)('%s, as it was: passes whole', async (name) => {
   const world = newWorld(RIGHTS, LISTEN)
   await play(world, said)
   expect(world.ended).toBeUndefined()
-  // All but what ends at the bastion: windows, signs of life, the target's word on its keys; and a side that
-  // went without a goodbye has one said for it.
+  // All except messages that end at the bastion: windows, keepalives, the target's announcement of its keys;
+  // and if a side disconnected without a goodbye, the relay adds one for it.
   const passes = ({ message }: Said): boolean =>
     ![MSG.globalRequest, MSG.requestSuccess, MSG.channelWindowAdjust, MSG.channelClose].some(
       (type) => type === message[0],

@@ -1,4 +1,7 @@
-/** Telnet from a peer that sends anything: events or the one error, the same wherever chunks end, answers in measure. */
+/**
+ * Telnet from a peer that sends anything: events or the one error, the same wherever chunks end, with bounded
+ * answers.
+ */
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -17,7 +20,7 @@ const number = fc.oneof(
   fc.nat(255),
 )
 const numbers = (maxLength: number) => fc.array(number, { maxLength }).map((list) => Uint8Array.from(list))
-/** Whole parts of the protocol, with anything in them, and bytes that are none. */
+/** Whole parts of the protocol, with random content, and random bytes. */
 const bytes = fc
   .array(
     fc.oneof(
@@ -31,7 +34,7 @@ const bytes = fc
   .map((parts) => Uint8Array.from(Buffer.concat(parts)))
 const places = fc.array(fc.nat(400), { maxLength: 12 })
 
-/** What comes of it: events, bytes, and the error that ends it. */
+/** Returns the result: events, bytes, and the error that ends it. */
 function outcome(
   role: 'server' | 'client',
   chunks: Uint8Array[],
@@ -57,7 +60,7 @@ describe.each(['server', 'client'] as const)('as %s', (role) => {
     fc.assert(
       fc.property(bytes, places, (sent, ends) => {
         const whole = outcome(role, [sent])
-        // Text before an error may or may not have been told when it stands in the same chunk.
+        // Text before an error may or may not have been reported if it is in the same chunk.
         const pieces = outcome(role, cut(sent, ends))
         if (whole.error === undefined) expect(pieces).toEqual(whole)
         else expect(pieces.error).toBe(whole.error)
@@ -66,13 +69,13 @@ describe.each(['server', 'client'] as const)('as %s', (role) => {
       }),
       { numRuns: 3_000 },
     )
-    // Both ways were gone.
+    // Both outcomes occurred.
     if (role === 'server') expect(refused).toBeGreaterThan(10)
   })
 
   /**
-   * What nobody has said, such as WILL and WONT at once, can go round between two that answer correctly: then the cap
-   * has to end it.
+   * Messages that no option explains, such as WILL and WONT at once, can circulate between two correct peers:
+   * then the cap has to end it.
    */
   test('two of ours come to rest whatever has come before, or one of them ends it', () => {
     fc.assert(

@@ -1,4 +1,7 @@
-/** The VNC handshake with a peer that sends anything: it ends in one of its own errors, and asks for no more than its limits. */
+/**
+ * The VNC handshake with a peer that sends anything: it ends in one of its own errors, and reads no more than
+ * its limits.
+ */
 import { Buffer } from 'node:buffer'
 import { generateKeyPairSync } from 'node:crypto'
 import fc from 'fast-check'
@@ -15,7 +18,7 @@ import { MemoryChannel } from '../proxies/vnc/security/pair.ts'
 
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const OFFERS: readonly VncOfferedType[] = ['x509plain', 'tlsvnc', 'plain', 'ra2_256', 'apple_dh', 'vncauth']
-/** Reasons and passwords are the longest that either side reads at once. */
+/** Reasons and passwords are the largest single reads of either side. */
 const LARGEST_READ = 4096
 
 const version = fc.constantFrom('RFB 003.003\n', 'RFB 003.007\n', 'RFB 003.008\n', 'RFB 003.889\n')
@@ -24,7 +27,7 @@ const word = fc.oneof(
   fc.constantFrom(0, 1, 2, 4, 256, 257, 258, 259, 262, 2048, 0x7fffffff, 0xffffffff),
   fc.nat(300),
 )
-/** Whole parts of the protocol, and bytes that are none. */
+/** Whole parts of the protocol, and random bytes. */
 const part = fc.oneof(
   number.map((one) => Buffer.from([one])),
   fc.array(number, { maxLength: 5 }).map((list) => Buffer.from([list.length, ...list])),

@@ -1,4 +1,7 @@
-/** VNC from peers that send anything: units or the one error, the same wherever chunks end, and nothing kept but a begin. */
+/**
+ * VNC from peers that send anything: units or the one error, the same wherever chunks end, with only an
+ * incomplete unit kept.
+ */
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'

@@ -112,6 +112,6 @@ test('says why its last line could not be written', () => {
   const log = openLog({ level: 'info', file: '/dev/full' }, ({ message }) => failures.push(message))
   log.logger.info('nowhere')
   expect(log.failure()?.message).toMatch(/ENOSPC/)
-  // the line is tried again
+  // the line is written again
   expect(failures.at(-1)).toMatch(/ENOSPC/)
 })

@@ -56,7 +56,7 @@ describe('rules', () => {
     rules.find('a')
     const begin = performance.now()
     rules.find(`${'a'.repeat(35_000)}!`)
-    // Milliseconds where an engine that goes back needs years; a loaded machine is slow.
+    // Milliseconds, while a backtracking engine needs years; a loaded machine is slow.
     expect(performance.now() - begin).toBeLessThan(3000)
   })
 })

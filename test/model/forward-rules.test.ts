@@ -67,11 +67,11 @@ describe('is allowed', () => {
     [['db1:5432'], 'db1.evil.com', 5432],
     [['*.example.com:443'], 'example.com', 443],
     [['*.example.com:443'], 'example.com.evil.com', 443],
-    // a name that resolves into the network is the target's to resolve
+    // the target resolves a name that is in the network
     [['10.0.0.0/8:*'], 'inside.example.com', 1],
     [['10.0.0.0/8:*'], '11.0.0.1', 1],
     [['10.0.0.0/8:*'], '::1', 1],
-    // a pattern for names does not catch addresses, however they are written
+    // a pattern for names does not match addresses, in any notation
     [['1*:22'], '192.0.2.1', 22],
     [['*1:22'], '127.1', 22],
     [['*1:22'], '0x7f.1', 22],
@@ -129,13 +129,13 @@ describe("a cloud's metadata service", () => {
     '[::ffff:169.254.169.254',
     '169.254.169.254%eth0',
     '0xa9fea9fe%1',
-    // parts that are too large, and numbers that run over
+    // parts that are too large, and numbers that overflow
     '425.510.425.510',
     '0x1a9fea9fe',
     '11441973758',
     '169.254.0124776',
     '0xa9.0xfea9fe',
-    // IPv6 of the services themselves
+    // IPv6 addresses of the services themselves
     'fd00:ec2::23',
     'fd00:0ec2:0:0:0:0:0:254',
     'fd20:ce::254',
@@ -166,7 +166,7 @@ describe("a cloud's metadata service", () => {
     '168.63.129.16',
     '192.0.0.192',
     '100.96.0.96',
-    // names that say what they resolve to
+    // names that contain their address
     '169.254.169.254.nip.io',
     'www-169-254-169-254.sslip.io',
     'a9fea9fe.nip.io',

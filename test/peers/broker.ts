@@ -1,6 +1,6 @@
 /**
- * The broker itself as a peer: started as people start it, in a process of its own with a configuration file and an
- * empty data folder, and spoken to over HTTPS.
+ * The broker itself as a peer: started as users start it, in its own process with a configuration file and an
+ * empty data folder, and controlled over HTTPS.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
@@ -28,20 +28,20 @@ export interface BrokerPorts {
   https: number
   ssh: number
   metrics: number
-  /** Of listeners that `terminals` asks for. */
+  /** Ports of the listeners in `terminals`. */
   telnet?: number
   rlogin?: number
   telnets?: number
-  /** Where `vnc` asks for it. */
+  /** Set if `vnc` is. */
   vnc?: number
-  /** Where `rdp` asks for it. */
+  /** Set if `rdp` is. */
   rdp?: number
 }
 
 export interface BrokerOptions {
-  /** Keys beside the listeners and data_dir, merged at the top level. */
+  /** Keys besides the listeners and data_dir, merged at the top level. */
   config?: Record<string, unknown>
-  /** Data folder of an earlier broker, to start again with it; it is not removed by `stop`. */
+  /** Data folder of an earlier broker, to restart with it; `stop` does not remove it. */
   dataFolder?: string
   /** Ports of an earlier broker. */
   ports?: BrokerPorts
@@ -60,28 +60,28 @@ export interface Broker {
   dataFolder: string
   /** The configuration file, for `sallyport COMMAND --config`. */
   configFile: string
-  /** What it printed until now. */
+  /** Returns its output so far. */
   log(): string
-  /** A request under /api as admin (signed in at the first call), JSON both ways. */
+  /** Sends a request under /api as admin (signed in at the first call), with JSON both ways. */
   api<T = unknown>(method: string, path: string, body?: unknown): Promise<ApiAnswer<T>>
-  /** As `api`, but an answer other than 2xx rejects with its text. */
+  /** Like `api`, but a response other than 2xx rejects with its text. */
   must<T = unknown>(method: string, path: string, body?: unknown): Promise<T>
-  /** SIGTERM, and wait for the end. */
+  /** Sends SIGTERM, and waits for the end. */
   stop(): Promise<void>
-  /** Resolves to its exit code (null: ended by a signal). */
+  /** Resolves to its exit code, or null if a signal ended it. */
   ended: Promise<number | null>
-  /** SIGKILL in mid-work; the data folder stays. */
+  /** Sends SIGKILL; the data folder stays. */
   kill(): Promise<void>
 }
 
-/** The command line of `sallyport ARGS`, for `run`. */
+/** Returns the command line of `sallyport ARGS`, for `run`. */
 export function sallyportCommand(args: string[]): [string, string[]] {
   return [process.execPath, [...MAIN, ...args]]
 }
 
 /**
- * Starts `serve` with listeners on free ports of 127.0.0.1 and waits for `sallyport is ready`. A port that somebody else
- * has taken in the meantime is a reason to try others.
+ * Starts `serve` with listeners on free ports of 127.0.0.1 and waits for `sallyport is ready`. If another
+ * process has bound a port in the meantime, tries others.
  */
 export async function startBroker(options: BrokerOptions = {}): Promise<Broker> {
   for (let attempt = 1; ; attempt++) {
@@ -186,7 +186,7 @@ function certificateOf(dataFolder: string): Buffer {
   return readFileSync(join(dataFolder, 'tls', 'cert.pem'))
 }
 
-/** One JSON request to https://127.0.0.1:PORT/api/v3.12PATH; the certificate must be the one given. */
+/** Sends one JSON request to https://127.0.0.1:PORT/api/v3.12PATH; the certificate must be the given one. */
 export function callApi<T>(
   port: number,
   certificate: Buffer,
@@ -204,7 +204,7 @@ export function callApi<T>(
         method,
         path: `/api/v3.12${path}`,
         ca: certificate,
-        // The self-signed certificate is in the name of the host, not of this address.
+        // The self-signed certificate names the host, not this address.
         checkServerIdentity: () => undefined,
         headers: { ...headers, ...(payload !== undefined && { 'content-type': 'application/json' }) },
       },

@@ -1,4 +1,4 @@
-/** A real browser, driven over its DevTools protocol: what a page has done is noted, whoever made it do so. */
+/** A real browser, controlled over its DevTools protocol. It notes a page's actions, whatever caused them. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { startDaemon } from './process.ts'
 import { findProgram } from './program.ts'
 
 const WAIT_MS = 30_000
-/** What scripts of a page can be caught at. `attack()` is there for those that should never run. */
+/** The hooks that notice scripts of a page. `attack()` exists for scripts that should never run. */
 const HOOKS = `
   for (const name of ['attack', 'open', 'alert', 'confirm', 'prompt', 'print'])
     window[name] = (...words) => caught([name, ...words].join(' '))
@@ -19,25 +19,25 @@ const HOOKS = `
 `
 
 export interface Page {
-  /** An expression's value in the page. */
+  /** Returns an expression's value in the page. */
   evaluate<T>(expression: string): Promise<T>
-  /** A click of the mouse on the middle of what the expression gives, an element. */
+  /** Clicks the middle of the element that the expression returns. */
   click(element: string): Promise<void>
   key(key: string): Promise<void>
-  /** What scripts of the page have done of what they can be caught at: `attack script`, `open https://…`. */
+  /** Actions of the page's scripts at the hooks: `attack script`, `open https://…`. */
   did: string[]
-  /** URLs that were asked for, the page itself first. */
+  /** Requested URLs, the page itself first. */
   requests: string[]
-  /** URLs that it went to. */
+  /** URLs that it navigated to. */
   navigations: string[]
-  /** Names of the files that the browser was told to save. */
+  /** Names of the files that the browser was made to save. */
   downloads: string[]
 }
 
 export interface Browser {
-  /** Opens a page in a tab of its own, and waits until it is loaded, or its download has begun. */
+  /** Opens a page in its own tab, and waits until it is loaded, or its download has begun. */
   open(url: string, headers?: Record<string, string>): Promise<Page>
-  /** Of tabs and windows that nobody but a page has opened. */
+  /** Returns the tabs and windows that only a page has opened. */
   strangers(): string[]
   stop(): Promise<void>
 }
@@ -64,7 +64,7 @@ export async function startChromium(): Promise<Browser> {
     '--no-first-run',
     '--ignore-certificate-errors',
   ]
-  // Nothing leads out of this machine; what is asked for is noted before.
+  // No request leaves this machine; it is noted before.
   const network = '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1'
   const args = [...flags, network, '--remote-debugging-port=0', `--user-data-dir=${folder}`, 'about:blank']
   const daemon = await startDaemon(findProgram('chromium'), args, /DevTools listening on ws:\S+/, {
@@ -102,7 +102,7 @@ export async function startChromium(): Promise<Browser> {
       targets.set(targetInfo.targetId, targetInfo.url)
   })
   await call('Target.setDiscoverTargets', { discover: true })
-  // The tab that it began with.
+  // The tab that the browser opened at its start.
   for (const target of targets.keys()) own.add(target)
 
   const open = async (url: string, headers: Record<string, string> = {}): Promise<Page> => {

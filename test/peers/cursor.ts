@@ -1,4 +1,4 @@
-/** The pointer of a display, which its pictures leave out: by the XFixes extension. */
+/** The pointer of a display, which its pictures lack: by the XFixes extension. */
 import { Buffer } from 'node:buffer'
 import koffi from 'koffi'
 import { type Cursor, drawCursor } from '../../recordings/decode/graphics/cursor.ts'
@@ -6,21 +6,21 @@ import { Framebuffer } from '../../recordings/decode/graphics/framebuffer.ts'
 import { libraryFile } from './program.ts'
 import type { Picture } from './screen.ts'
 
-/** What it needs, for describeWithPeers. */
+/** The programs that it needs, for describeWithPeers. */
 export const CURSOR_PEERS = ['libx11', 'libxfixes'] as const
 
 export interface ShownCursor {
-  /** Where it points. */
+  /** Position of its hot spot. */
   x: number
   y: number
-  /** Its pixels are 0xAABBGGRR, multiplied by alpha. */
+  /** The pixels are 0xAABBGGRR, multiplied by alpha. */
   cursor: Cursor
 }
 
 function load() {
   const x11 = koffi.load(libraryFile('libx11'))
   const xfixes = koffi.load(libraryFile('libxfixes'))
-  // Pixels are longs, of which the lower half says something.
+  // Pixels are longs, whose lower half is used.
   koffi.struct('XFixesCursorImage', {
     ...{ x: 'short', y: 'short', width: 'uint16_t', height: 'uint16_t', xhot: 'uint16_t', yhot: 'uint16_t' },
     ...{ serial: 'unsigned long', pixels: 'void *', atom: 'unsigned long', name: 'void *' },
@@ -48,11 +48,11 @@ export function cursorOf(display: string): ShownCursor {
   return { x, y, cursor: { width, height, hotX: xhot, hotY: yhot, pixels: colours } }
 }
 
-/** 0xAARRGGBB as 0xAABBGGRR. */
+/** Converts 0xAARRGGBB to 0xAABBGGRR. */
 const swapped = (argb: number): number =>
   ((argb & 0xff00ff00) | ((argb & 0xff) << 16) | ((argb >>> 16) & 0xff)) >>> 0
 
-/** The picture as somebody sees it who looks at the display: with the pointer. */
+/** Returns the picture with the pointer, as a user at the display sees it. */
 export function withCursor({ width, height, rgb }: Picture, { x, y, cursor }: ShownCursor): Picture {
   const framebuffer = new Framebuffer({ width, height })
   for (let at = 0; at < width * height; at++) {

@@ -1,4 +1,4 @@
-/** Dropbear's server as a target. It checks passwords against the shadow file itself, so only root can run it. */
+/** Dropbear's server as a target. It checks passwords against the shadow file itself, so it needs root. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,8 +16,8 @@ export interface Dropbear {
 }
 
 /**
- * Starts `dropbear -F -E` with an ed25519 host key. A user's authorized keys are written into the home folder,
- * for dropbear looks nowhere else.
+ * Starts `dropbear -F -E` with an ed25519 host key. A user's authorized keys are written into the home
+ * folder, the only place where dropbear looks.
  */
 export async function startDropbear(
   options: { user?: SystemUser; authorizedKeys?: string[]; port?: number } = {},

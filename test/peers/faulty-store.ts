@@ -1,21 +1,21 @@
-/** Stands in front of an object store and does to requests what networks and stores do on bad days. */
+/** A proxy in front of an object store that injects the faults of networks and stores. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 
 export type Fault =
-  /** This answer, without the store being asked. */
+  /** Returns this status, without a request to the store. */
   | { status: number }
-  /** The connection ends in the middle of what is sent. */
+  /** Closes the connection in the middle of the upload. */
   | 'cut'
-  /** The store does it, and its answer never arrives. */
+  /** The store handles the request, and its response is lost. */
   | 'no-answer'
-  /** A bit of what is sent up is another when it arrives. */
+  /** One bit of the upload changes on the way. */
   | 'bad-up'
-  /** A bit of what comes back is another when it arrives. */
+  /** One bit of the response changes on the way. */
   | 'bad-down'
-  /** The answer's bytes come after so many milliseconds. */
+  /** Delays the response's bytes by this many milliseconds. */
   | { slow: number }
 
 export interface Seen {
@@ -27,14 +27,14 @@ export interface Seen {
 
 export interface FaultyStore {
   endpoint: string
-  /** All that was asked for, in its order. */
+  /** All requests, in order. */
   seen: Seen[]
-  /** Asked for each request. */
+  /** Called for each request. */
   fault: (request: { method: string; url: string }) => Fault | undefined
   stop(): Promise<void>
 }
 
-/** Before the store at `port`; with a certificate it is spoken to over TLS. */
+/** Starts before the store at `port`; with a certificate it listens with TLS. */
 export async function startFaultyStore(
   port: number,
   tls?: { cert: string; key: string },
@@ -78,7 +78,7 @@ async function handle(
   }
   if (fault === 'bad-up' && body.length > 0) body[body.length >> 1]! ^= 1
   const forwarded = request({ host: '127.0.0.1', port, method, path: url, headers: incoming.headers })
-  // Swift answers HEAD for what is not there with a body; `once` tells of an error before the answer.
+  // Swift answers HEAD for a missing object with a body; `once` reports an error before the response.
   forwarded.on('error', () => undefined)
   forwarded.end(body)
   const [answer] = (await once(forwarded, 'response')) as [IncomingMessage]

@@ -6,14 +6,14 @@ import { type Daemon, startDaemon } from './process.ts'
 import { findProgram } from './program.ts'
 
 export interface Listener {
-  /** Of TCP; 0 for a Unix socket. */
+  /** TCP port; 0 for a Unix socket. */
   port: number
-  /** Connections that were accepted, ever. */
+  /** Connections accepted since the start. */
   readonly accepted: number
   stop(): void
 }
 
-/** Sends back what comes, and its end: `path` for a Unix socket, else a port of 127.0.0.1. */
+/** Echoes received data, and its end: `path` for a Unix socket, else a port of 127.0.0.1. */
 export async function startEcho(path?: string): Promise<Listener> {
   const sockets = new Set<Socket>()
   let accepted = 0
@@ -43,8 +43,8 @@ export async function startEcho(path?: string): Promise<Listener> {
 }
 
 /**
- * Connects, sends, ends its own direction, and resolves to all that came back until the other's end. Of several pieces
- * each is sent when something has come in answer to the one before.
+ * Connects, sends, closes its own direction, and resolves to all received data up to the other's end. With
+ * several pieces, each is sent after the answer to the one before.
  */
 export function exchange(
   to: NetConnectOpts,
@@ -79,7 +79,7 @@ export function exchange(
   })
 }
 
-/** True when a connection is taken. */
+/** Whether a connection is accepted. */
 export function isListening(to: NetConnectOpts): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(to)
@@ -92,7 +92,7 @@ export function isListening(to: NetConnectOpts): Promise<boolean> {
   })
 }
 
-/** `ssh -N FLAGS`, ready when `ready` says so; ends when a forwarding fails. */
+/** Starts `ssh -N FLAGS`, ready when `ready` returns true; ends if a forwarding fails. */
 export function startForwarding(
   home: Home,
   login: Login,

@@ -1,4 +1,4 @@
-/** What tests with real programs need once a run: the programs, ports that no two of them get, an RSA host key. */
+/** Prepares a run of tests with real programs: the programs, unique ports for each test, an RSA host key. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,7 +6,9 @@ import { join } from 'node:path'
 import { PORT_CLAIMS } from './process.ts'
 import { makeRsaHostKey } from './rsa-host-key.ts'
 
-/** Called by vitest before the first test file, once a project; it calls what this returns after the last. */
+/**
+ * Called by vitest before the first test file, once for each project. Returns a function for after the last.
+ */
 export default function setup(): (() => void) | undefined {
   if (process.env[PORT_CLAIMS] !== undefined) return undefined
   installPrograms()

@@ -1,22 +1,22 @@
 /**
- * A home folder for client programs, so that they never see the ~/.ssh of whoever runs the tests, and what they
- * need to log in somewhere.
+ * A home folder for client programs, so that they never use the ~/.ssh of the user who runs the tests, and
+ * their logins.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** Where to log in, and as whom. */
+/** The address and the credentials of a login. */
 export interface Login {
   port: number
-  /** The user name as the client sends it: a system user's, or a login string `ops1+root@srv1`. */
+  /** The user name that the client sends: a system user's, or a login string `ops1+root@srv1`. */
   user: string
   password?: string
   /** A private key's file, as of `generateKey().path`. */
   identity?: string
-  /** Of the server's key; PuTTY's programs refuse a server that they do not know. */
+  /** Fingerprint of the server's key; PuTTY's programs refuse an unknown server. */
   hostFingerprint?: string
-  /** Which of the two a password goes by (OpenSSH's client); default: what the server prefers. */
+  /** The method for the password (OpenSSH's client); default: the server's preference. */
   method?: 'password' | 'keyboard-interactive'
   /** More `-o` options for OpenSSH's client, as `Compression=yes`. */
   options?: string[]
@@ -25,16 +25,18 @@ export interface Login {
 export interface Home {
   folder: string
   knownHosts: string
-  /** OpenSSH's configuration: OpenSSH finds ~ by the password file, not by HOME, so all paths are named. */
+  /**
+   * OpenSSH's configuration: OpenSSH finds ~ in the password file, not in HOME, so all paths are absolute.
+   */
   sshConfig: string
-  /** The environment of a client; with a password, ssh gets it by its askpass program. */
+  /** Returns the environment of a client; with a password, ssh gets it by its askpass program. */
   env(password?: string): NodeJS.ProcessEnv
   /** Writes a line of known_hosts for 127.0.0.1; from then on another key is refused. */
   trust(port: number, publicKey: string): void
   remove(): void
 }
 
-/** Makes an empty home folder. A server's key is accepted when first seen, and a changed one refused. */
+/** Makes an empty home folder. A server's key is accepted when first seen, and a changed one is refused. */
 export function createHome(): Home {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-home-'))
   mkdirSync(join(folder, '.ssh'), { mode: 0o700 })
@@ -84,7 +86,7 @@ export function createHome(): Home {
   }
 }
 
-/** A file of the home folder for a client to read; returns its path. */
+/** Writes a file of the home folder for a client to read; returns its path. */
 export function writeHomeFile(home: Home, name: string, text: string): string {
   const path = join(home.folder, name)
   writeFileSync(path, text, { mode: 0o600 })

@@ -1,4 +1,6 @@
-/** inetutils-inetd with the servers of clear text on loopback: telnetd and rlogind, which log in users of the system. */
+/**
+ * inetutils-inetd with clear-text servers on loopback: telnetd and rlogind, which log in users of the system.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -6,18 +8,18 @@ import { join } from 'node:path'
 import { freePort, startDaemon } from './process.ts'
 import { findProgram } from './program.ts'
 
-/** What it needs, for describeWithPeers. */
+/** The programs that it needs, for describeWithPeers. */
 export const INETD_PEERS = ['inetutils-inetd', 'telnetd', 'in.rlogind'] as const
 
-/** Where each service listens. rlogind talks only to ports below 1024. */
+/** The port of each service. rlogind accepts only client ports below 1024. */
 export type Inetd<Name extends string = 'telnet' | 'rlogin'> = Record<Name, number> & {
   stop(): Promise<void>
 }
 
-/** Sessions a minute, of each service. */
+/** Sessions per minute, for each service. */
 const RATE = '10000'
 
-/** telnetd and rlogind. */
+/** Starts telnetd and rlogind. */
 export function startInetd(): Promise<Inetd> {
   return startInetdOf({
     telnet: [findProgram('telnetd'), 'telnetd', '-h'],
@@ -25,7 +27,7 @@ export function startInetd(): Promise<Inetd> {
   })
 }
 
-/** Each service by the path of its program, and its arguments from the name on. */
+/** Starts each service by the path of its program, and its arguments from the name on. */
 export async function startInetdOf<Name extends string>(
   services: Readonly<Record<Name, readonly string[]>>,
 ): Promise<Inetd<Name>> {
@@ -53,7 +55,7 @@ export async function startInetdOf<Name extends string>(
   }
 }
 
-/** Whether something listens there, on 127.0.0.1. */
+/** Whether a program listens there, on 127.0.0.1. */
 export function isOpen(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => {

@@ -1,4 +1,4 @@
-/** SSH keys made by ssh-keygen, so that the formats are OpenSSH's own. */
+/** SSH keys of ssh-keygen, so that the formats are OpenSSH's own. */
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,9 +8,9 @@ import { findProgram } from './program.ts'
 export type KeyType = 'ed25519' | 'ecdsa' | 'rsa'
 
 export interface SshKey {
-  /** The private key's file, mode 0600; the public one is beside it with `.pub`. */
+  /** The private key's file, mode 0600; the public one is beside it with the suffix `.pub`. */
   path: string
-  /** The private key's text, in OpenSSH's format unless another was asked for. */
+  /** The private key's text, in OpenSSH's format unless `format` is set. */
   privateKey: string
   /** `ssh-ed25519 AAAA… comment` */
   publicKey: string
@@ -26,7 +26,7 @@ export interface KeyOptions {
   format?: 'PEM' | 'PKCS8'
 }
 
-/** Makes a key pair in `folder` under a name of its own. */
+/** Makes a key pair in `folder` under a unique name. */
 export async function generateKey(folder: string, options: KeyOptions = {}): Promise<SshKey> {
   const type = options.type ?? 'ed25519'
   const path = join(folder, `id_${type}_${randomBytes(4).toString('hex')}`)

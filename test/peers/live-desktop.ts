@@ -1,10 +1,10 @@
-/** What somebody who watches a desktop sees: a canvas like a browser's. */
+/** A watcher's view of a desktop: a canvas like a browser's. */
 import { Buffer } from 'node:buffer'
 import { inflateSync } from 'node:zlib'
 import type { LiveMessage } from './live.ts'
 import type { Picture } from './screen.ts'
 
-/** Of a PNG without a palette whose rows have no filter: a reader of its own. */
+/** Reads a PNG without a palette and without filters: independent of the broker's code. */
 export function readPng(png: Uint8Array): Picture {
   const bytes = Buffer.from(png)
   const chunks = new Map<string, Buffer>()
@@ -25,7 +25,7 @@ export class LiveCanvas {
   #picture: Picture = { width: 0, height: 0, rgb: Buffer.alloc(0) }
   #taken = 0
 
-  /** All messages of a watcher so far, on this canvas. */
+  /** Draws all messages of a watcher so far, and returns the canvas. */
   after(messages: readonly LiveMessage[]): Picture {
     for (; this.#taken < messages.length; this.#taken++) this.#take(messages[this.#taken]!)
     return this.#picture

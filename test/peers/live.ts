@@ -1,4 +1,4 @@
-/** Somebody who watches a session: a WebSocket client, and the screen that its messages draw. */
+/** A watcher of a session: a WebSocket client, and the screen that its messages draw. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import xterm from '@xterm/headless'
@@ -36,11 +36,11 @@ export interface LiveMessage {
 export interface LiveWatcher {
   socket: WebSocket
   messages: LiveMessage[]
-  /** When each came, in milliseconds. */
+  /** Times of arrival, in milliseconds. */
   times: number[]
-  /** The lines of the terminals' screen. */
+  /** Returns the lines of the terminals' screen. */
   screen(): Promise<string>
-  /** Bytes of output that came after the last keyframe. */
+  /** Returns the output after the last keyframe. */
   output(): Buffer
   closed: Promise<{ code: number; reason: string }>
   close(): Promise<void>
@@ -50,7 +50,7 @@ export interface LiveOptions {
   headers?: Record<string, string>
 }
 
-/** Rejects with the HTTP status and body when the connection is refused. */
+/** Rejects with the HTTP status and body if the connection is refused. */
 export async function watchLive(
   broker: Pick<Broker, 'ports' | 'dataFolder'>,
   session: string,
@@ -59,7 +59,7 @@ export async function watchLive(
   const url = `wss://127.0.0.1:${broker.ports.https}/api/v3.12/sessions/${session}/live`
   const socket = new WebSocket(url, {
     ca: readFileSync(join(broker.dataFolder, 'tls', 'cert.pem')),
-    // The self-signed certificate is in the name of the host, not of this address.
+    // The self-signed certificate names the host, not this address.
     checkServerIdentity: () => undefined as unknown as boolean,
     headers,
     perMessageDeflate: false,
@@ -120,7 +120,7 @@ export async function watchLive(
   }
 }
 
-/** The administrator watches, by a sign-in of their own. */
+/** Watches as the administrator, by a separate sign-in. */
 export async function watchAsAdmin(broker: Broker, session: string): Promise<LiveWatcher> {
   const certificate = readFileSync(join(broker.dataFolder, 'tls', 'cert.pem'))
   const who = { user: 'admin', password: ADMIN_PASSWORD }

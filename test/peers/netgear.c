@@ -1,4 +1,4 @@
-/* Network gear as libcli makes it: user name and password, then a second password for `enable`. Speaks on fd 0, under inetd. */
+/* Network gear with libcli: user name and password, then a second password for `enable`. Runs on fd 0, under inetd. */
 #include <libcli.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /**
- * Logins of network gear by real programs: FRR's vty (a password, and one for `enable`) and a program on libcli (user
- * name, password, `enable`).
+ * Logins of network gear by real programs: FRR's vty (a password, and one for `enable`) and a program on
+ * libcli (user name, password, `enable`).
  */
 import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ import { type Inetd, isOpen, startInetdOf } from './inetd.ts'
 import { freePort, run, startDaemon } from './process.ts'
 import { findProgram } from './program.ts'
 
-/** What they need, for describeWithPeers. */
+/** The programs that they need, for describeWithPeers. */
 export const NETGEAR_PEERS = ['staticd', 'gcc', 'libcli', 'inetutils-inetd'] as const
 
 export const FRR = { password: 'Vty-Pass1', enable: 'En-Pass1' }
@@ -21,7 +21,10 @@ export interface Netgear {
   stop(): Promise<void>
 }
 
-/** FRR's daemon for static routes, whose vty is that of all of FRR. It gives up its rights, so it needs root. */
+/**
+ * Starts FRR's daemon for static routes, whose vty is FRR's common one. It drops its privileges, so it needs
+ * root.
+ */
 export async function startFrr(): Promise<Netgear> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-frr-'))
   const port = await freePort()
@@ -58,7 +61,7 @@ line vty
   }
 }
 
-/** A program of ten lines on libcli, compiled here. */
+/** Starts a program of ten lines on libcli, compiled here. */
 export async function startLibcli(): Promise<Netgear> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-libcli-'))
   const program = join(folder, 'netgear')

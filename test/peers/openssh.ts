@@ -1,4 +1,4 @@
-/** OpenSSH's clients, and those that start its ssh: rsync, lftp, sshfs, git. */
+/** OpenSSH's clients, and programs that start its ssh: rsync, lftp, sshfs, git. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Home, Login } from './home.ts'
@@ -9,7 +9,7 @@ import { openTerminal, type Terminal, type TerminalOptions } from './terminal.ts
 
 const HOST = '127.0.0.1'
 
-/** The options that ssh, scp and sftp share, without the port (`-p` for ssh, `-P` for the others). */
+/** Returns the options that ssh, scp and sftp share, without the port (`-p` for ssh, `-P` for the others). */
 function commonOptions(home: Home, login: Login): string[] {
   const options = ['-F', home.sshConfig, ...(login.options ?? []).flatMap((option) => ['-o', option])]
   if (login.identity !== undefined) {
@@ -19,12 +19,12 @@ function commonOptions(home: Home, login: Login): string[] {
   return [...options, '-o', `PreferredAuthentications=${methods}`, '-o', 'IdentityFile=none']
 }
 
-/** ssh's arguments up to and with the host. */
+/** Returns ssh's arguments up to and with the host. */
 export function sshArguments(home: Home, login: Login): string[] {
   return [...commonOptions(home, login), '-p', String(login.port), '-l', login.user, HOST]
 }
 
-/** `ssh HOST COMMAND`, without a terminal. `flags` stand before all, as `-T` or `-s`. */
+/** Runs `ssh HOST COMMAND`, without a terminal. `flags` come first, such as `-T` or `-s`. */
 export function ssh(
   home: Home,
   login: Login,
@@ -36,8 +36,8 @@ export function ssh(
 }
 
 /**
- * ssh on a terminal. With `typed` nobody answers its password prompt but the test (`terminal.expect('assword')`);
- * else the login's password is given by askpass.
+ * Runs ssh on a terminal. With `typed` the test answers the password prompt itself
+ * (`terminal.expect('assword')`); else askpass does.
  */
 export function sshTerminal(
   home: Home,
@@ -50,26 +50,26 @@ export function sshTerminal(
   return openTerminal(findProgram('ssh'), args, { ...options, env })
 }
 
-/** `sftp -b`: runs the commands, stops at the first that fails (a `-` before a command lets it fail). */
+/** Runs `sftp -b`: it stops at the first command that fails (a `-` before a command lets it fail). */
 export function sftp(
   home: Home,
   login: Login,
   commands: string[],
   options: RunOptions = {},
 ): Promise<RunResult> {
-  // -b turns BatchMode on, which would refuse to ask for a password.
+  // -b turns BatchMode on, which would prevent the password prompt.
   const args = [...commonOptions(home, login), '-o', 'BatchMode=no', '-o', `User="${login.user}"`]
   args.push('-P', String(login.port), '-b', '-', HOST)
   const input = `${commands.join('\n')}\n`
   return run(findProgram('sftp'), args, { ...options, env: home.env(login.password), input })
 }
 
-/** A file on the other side, for `scp` and `rsync`; a plain string is a path on this side. */
+/** A remote file, for `scp` and `rsync`; a plain string is a local path. */
 export interface Remote {
   remote: string
 }
 
-/** `scp`; flags as `-O` (the old protocol), `-r`, `-p`. */
+/** Runs `scp`; flags such as `-O` (the old protocol), `-r`, `-p`. */
 export function scp(
   home: Home,
   login: Login,
@@ -94,7 +94,7 @@ function place(where: string | Remote): string {
   return typeof where === 'string' ? where : `${HOST}:${where.remote}`
 }
 
-/** The ssh command of a program that cuts it at blanks; the user name goes with it, the host does not. */
+/** Returns the ssh command for a program that splits it at blanks, with the user name but not the host. */
 function sshCommand(home: Home, login: Login): string {
   const words = sshArguments(home, login).slice(0, -1)
   if (words.some((word) => /[\s'"]/.test(word)))
@@ -102,7 +102,7 @@ function sshCommand(home: Home, login: Login): string {
   return [findProgram('ssh'), ...words].join(' ')
 }
 
-/** `rsync -a` over ssh. */
+/** Runs `rsync -a` over ssh. */
 export function rsync(
   home: Home,
   login: Login,
@@ -114,7 +114,7 @@ export function rsync(
   return run(findProgram('rsync'), args, { env: home.env(login.password) })
 }
 
-/** git with ssh as its transport; `args` as for git, the remote as `127.0.0.1:path`. */
+/** Runs git with ssh as its transport; `args` as for git, the remote as `127.0.0.1:path`. */
 export function git(home: Home, login: Login, args: string[], options: RunOptions = {}): Promise<RunResult> {
   const identity = { GIT_AUTHOR_NAME: 'peer', GIT_AUTHOR_EMAIL: 'peer@example.com' }
   const committer = { GIT_COMMITTER_NAME: 'peer', GIT_COMMITTER_EMAIL: 'peer@example.com' }
@@ -127,7 +127,7 @@ export function git(home: Home, login: Login, args: string[], options: RunOption
   return run(findProgram('git'), args, { ...options, env })
 }
 
-/** `lftp -c` over sftp; lftp types the password itself, on the terminal that it gives to ssh. */
+/** Runs `lftp -c` over sftp; lftp types the password itself, on the terminal that it gives to ssh. */
 export function lftp(home: Home, login: Login, commands: string[]): Promise<RunResult> {
   const words = [...commonOptions(home, login), '-a', '-x'].join(' ')
   const script = [

@@ -1,6 +1,6 @@
 /**
- * The peers by themselves, without a bastion between: each client reaches a real server here in the same way as the
- * other tests send it through the bastion, so a failure there is the bastion's.
+ * The peers by themselves, without a bastion: each client reaches a real server here as it does through the
+ * bastion in other tests, so a failure only there is the bastion's.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -44,7 +44,7 @@ let file: string
 let content: Buffer
 
 const digest = (data: Buffer): string => createHash('sha256').update(data).digest('hex')
-/** A path in the user's home folder, where the test (root) looks for what the client left. */
+/** Returns a path in the user's home folder, where the test (root) looks for the client's files. */
 const remote = (name: string): string => join(user.home, name)
 const local = (name: string): string => join(home.folder, name)
 

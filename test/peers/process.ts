@@ -1,4 +1,4 @@
-/** Starting programs for tests: run one to its end, or watch a daemon; always ended by its own pid. */
+/** Starts programs for tests: runs one to its end, or watches a daemon; always ends it by its own pid. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ const TICKS_PER_SECOND = 100
 const QUIET_MS = 300
 const QUIET_TIMEOUT_MS = 60_000
 const LOWEST_PORT = 10_000
-/** Linux's own, for systems that give nearly all ports to outgoing connections. */
+/** Linux's default, for systems that reserve nearly all ports for outgoing connections. */
 const DEFAULT_LOWEST_EPHEMERAL_PORT = 32_768
 /** Environment variable of the folder in which the processes of a test run claim ports, one file each. */
 export const PORT_CLAIMS = 'SALLYPORT_TEST_PORT_CLAIMS'
@@ -27,16 +27,16 @@ export interface RunOptions {
 }
 
 export interface RunResult {
-  /** Exit code; null when a signal ended the program. */
+  /** Exit code, or null if a signal ended the program. */
   code: number | null
   signal: NodeJS.Signals | null
   stdout: string
   stderr: string
-  /** stdout as it came, for output that is not text. */
+  /** stdout as raw bytes, for output that is not text. */
   bytes: Buffer
 }
 
-/** Runs a program to its end. Rejects when it cannot be started, or lasts longer than the timeout. */
+/** Runs a program to its end. Rejects if it cannot be started, or exceeds the timeout. */
 export function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<RunResult> {
   const timeout = options.timeout ?? DEFAULT_TIMEOUT_MS
   return new Promise((resolve, reject) => {
@@ -74,9 +74,9 @@ export function run(command: string, args: readonly string[], options: RunOption
 }
 
 /**
- * Returns a TCP port of 127.0.0.1 that is free, and that no other test of this run is given. It stands below the ports
- * that the kernel gives to outgoing connections and to listeners on port 0, so that none of those takes it before the
- * program that it is for has bound it.
+ * Returns a free TCP port of 127.0.0.1 that no other test of this run gets. It is below the ports that the
+ * kernel uses for outgoing connections and for listeners on port 0, so that none of those binds it before the
+ * program does.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
@@ -85,7 +85,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** Whether this process is the first of the run to ask for a port. */
+/** Whether this process is the first of the run to claim the port. */
 function claimPort(port: number): boolean {
   if (given.has(port)) return false
   given.add(port)
@@ -113,7 +113,7 @@ function canListen(port: number): Promise<boolean> {
   })
 }
 
-/** Whether somebody takes connections there. */
+/** Whether a program accepts connections there. */
 export function isListening(port: number, host = '127.0.0.1'): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ port, host })
@@ -125,21 +125,21 @@ export function isListening(port: number, host = '127.0.0.1'): Promise<boolean> 
   })
 }
 
-/** Ports that this process has asked for already. */
+/** Ports that this process has already claimed. */
 const given = new Set<number>()
 
 /** A running program whose output is collected. */
 export interface Daemon {
   pid: number
-  /** stdout and stderr until now. */
+  /** Returns stdout and stderr so far. */
   log(): string
-  /** Ends it and what it started: SIGTERM, after `grace` (three seconds) SIGKILL. */
+  /** Ends it and its children: SIGTERM, after `grace` (three seconds) SIGKILL. */
   stop(): Promise<void>
-  /** Resolves to its exit code (null: ended by a signal). */
+  /** Resolves to its exit code, or null if a signal ended it. */
   ended: Promise<number | null>
 }
 
-/** User and system time of a process. */
+/** Returns the user and system time of a process. */
 export function cpuSeconds(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
@@ -147,7 +147,7 @@ export function cpuSeconds(pid: number): number {
   return fields.slice(11, 13).reduce((sum, ticks) => sum + Number(ticks), 0) / TICKS_PER_SECOND
 }
 
-/** Waits until the process rests: it takes no more than a tick of processor time in a while. */
+/** Waits until the process is idle: it uses no more than a tick of processor time for a while. */
 export async function quiet(pid: number): Promise<void> {
   const deadline = Date.now() + QUIET_TIMEOUT_MS
   let last = cpuSeconds(pid)
@@ -159,7 +159,7 @@ export async function quiet(pid: number): Promise<void> {
   }
 }
 
-/** The pids of a process's descendants, from /proc. */
+/** Returns the pids of a process's descendants, from /proc. */
 export function descendants(pid: number): number[] {
   const children = new Map<number, number[]>()
   for (const name of readdirSync('/proc')) {
@@ -185,13 +185,13 @@ function kill(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
   } catch {
-    // It has ended already.
+    // The process has already ended.
   }
 }
 
 /**
- * Starts a program and waits until its output matches `ready` (or, given a function, until that is true). Rejects
- * with its output when it ends before, or is not ready after ten seconds.
+ * Starts a program and waits until its output matches `ready` (or, for a function, until that returns true).
+ * Rejects with its output if it ends before, or is not ready after ten seconds.
  */
 export async function startDaemon(
   command: string,

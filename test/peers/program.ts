@@ -1,12 +1,12 @@
 /**
- * Where the real programs are that the tests talk to, and what happens to a test whose program is missing: on the
- * build server (CI=true) it fails, elsewhere it is skipped, and either says which Debian package to install.
+ * Finds the real programs that the tests use. A test without its program fails on the build server (CI=true)
+ * and is skipped elsewhere; both name the Debian package to install.
  */
 import { accessSync, constants, existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { describe, test } from 'vitest'
 
-/** Program → the Debian package that has it. */
+/** Program → its Debian package. */
 const PROGRAMS = {
   age: 'age',
   asciinema: 'asciinema',
@@ -98,7 +98,7 @@ const PROGRAMS = {
 
 export type ProgramName = keyof typeof PROGRAMS
 
-/** Debian's Python and modules of it: another Python in PATH does not have them. */
+/** Debian's Python, which has the modules: another Python in PATH does not. */
 const PYTHON = '/usr/bin/python3'
 const MODULES_FOLDER = '/usr/lib/python3/dist-packages'
 const PYTHON_MODULES = {
@@ -109,9 +109,9 @@ const PYTHON_MODULES = {
 } as const
 
 export type PythonModule = keyof typeof PYTHON_MODULES
-/** Debian's name of this machine's kind, in paths of libraries. */
+/** Debian's name of this architecture, in paths of libraries. */
 const MULTIARCH = process.arch === 'arm64' ? 'aarch64-linux-gnu' : 'x86_64-linux-gnu'
-/** Library → a file of it and the Debian package that has it. */
+/** Library → a file of it and its Debian package. */
 const LIBRARIES = {
   libcli: { file: '/usr/include/libcli.h', debian: 'libcli-dev' },
   'gss-ntlmssp': {
@@ -175,7 +175,7 @@ function missingPackage(peer: Peer): string | undefined {
   return locate(name) === undefined ? PROGRAMS[name] : undefined
 }
 
-/** The path of a program; throws an error that names the package when it is not installed. */
+/** Returns the path of a program; throws an error that names the package if it is not installed. */
 export function findProgram(name: ProgramName | 'python3'): string {
   const path = name === 'python3' ? PYTHON : locate(name)
   if (path !== undefined && isExecutable(path)) return path
@@ -183,17 +183,17 @@ export function findProgram(name: ProgramName | 'python3'): string {
   throw new Error(`${name} is not installed: apt-get install ${needed}`)
 }
 
-/** A file of a library; whether it is there says `missingPackages`. */
+/** Returns a file of a library; `missingPackages` reports whether it exists. */
 export const libraryFile = (name: keyof typeof LIBRARIES): string => LIBRARIES[name].file
 
-/** The Debian packages that are missing for these peers; empty: all are there. */
+/** Returns the missing Debian packages of these peers; empty if all are installed. */
 export function missingPackages(peers: readonly Peer[]): string[] {
   return [...new Set(peers.map(missingPackage).filter((name) => name !== undefined))]
 }
 
 /**
- * `describe` for tests that need real programs. Where one is missing the block is skipped under a title that names
- * the package, or, when CI=true, has one test that fails and names it.
+ * `describe` for tests that need real programs. If one is missing the block is skipped under a title that
+ * names the package, or, with CI=true, has one test that fails and names it.
  */
 export function describeWithPeers(title: string, peers: readonly Peer[], body: () => void): void {
   const missing = missingPackages(peers)

@@ -1,15 +1,15 @@
-/** The shortest way through the API to a target that someone may use. */
+/** The shortest way through the API to a target that a user may open. */
 import type { Broker } from './broker.ts'
 
 export interface Provision {
-  /** The person; default `ops1` with the password `ops1 password`. */
+  /** The user; default `ops1` with the password `ops1 password`. */
   user?: string
   password?: string
   /** Lines of authorized_keys. */
   sshPublicKeys?: string[]
-  /** Default `srv1`; its service is called `ssh`. */
+  /** Default `srv1`; its service is named `ssh`. */
   device?: string
-  /** Where the target listens on 127.0.0.1. */
+  /** The target's port on 127.0.0.1. */
   port: number
   /** The account on the target. */
   account: string
@@ -20,7 +20,7 @@ export interface Provision {
   authorization?: Record<string, unknown>
 }
 
-/** What a client needs to get there: the login string in the form with `+`, and the password. */
+/** A client's credentials: the login string in the form with `+`, and the password. */
 export interface Provisioned {
   login: string
   password: string

@@ -7,7 +7,7 @@ import { openTerminal, type Terminal, type TerminalOptions } from './terminal.ts
 
 const HOST = '127.0.0.1'
 
-/** PuTTY reads keys in its own format only. */
+/** Converts a key: PuTTY reads its own format only. */
 async function puttyKey(home: Home, identity: string): Promise<string> {
   const path = join(home.folder, 'key.ppk')
   const args = [identity, '-O', 'private', '-o', path]
@@ -24,7 +24,7 @@ async function puttyArguments(home: Home, login: Login): Promise<string[]> {
   return args
 }
 
-/** `plink FLAGS HOST COMMAND`. */
+/** Runs `plink FLAGS HOST COMMAND`. */
 export async function plink(
   home: Home,
   login: Login,
@@ -35,7 +35,7 @@ export async function plink(
   return run(findProgram('plink'), args, { ...options, env: { ...home.env(), ...options.env } })
 }
 
-/** `plink -N FLAGS`, ready when `ready` says so. */
+/** Starts `plink -N FLAGS`, ready when `ready` returns true. */
 export async function plinkForwarding(
   home: Home,
   login: Login,
@@ -46,7 +46,7 @@ export async function plinkForwarding(
   return startDaemon(findProgram('plink'), args, ready, { env: home.env() })
 }
 
-/** `dbclient -N FLAGS`, ready when `ready` says so. */
+/** Starts `dbclient -N FLAGS`, ready when `ready` returns true. */
 export function dbclientForwarding(
   home: Home,
   login: Login,
@@ -58,7 +58,7 @@ export function dbclientForwarding(
   return startDaemon(findProgram('dbclient'), args, ready, { env })
 }
 
-/** plink with a shell on a terminal. */
+/** Runs plink with a shell on a terminal. */
 export async function plinkTerminal(
   home: Home,
   login: Login,
@@ -68,7 +68,7 @@ export async function plinkTerminal(
   return openTerminal(findProgram('plink'), args, { ...options, env: home.env() })
 }
 
-/** pscp by SFTP (its default) or by the old protocol; the remote side is written `:path`. */
+/** Runs pscp by SFTP (its default) or by the old protocol; the remote side is written `:path`. */
 export async function pscp(
   home: Home,
   login: Login,
@@ -89,14 +89,14 @@ export async function pscp(
   return run(findProgram('pscp'), args, { env: home.env() })
 }
 
-/** `psftp -b`. */
+/** Runs `psftp -b`. */
 export async function psftp(home: Home, login: Login, commands: string[]): Promise<RunResult> {
   const script = writeHomeFile(home, 'psftp.script', `${commands.join('\n')}\nquit\n`)
   const args = [...(await puttyArguments(home, login)), '-b', script, HOST]
   return run(findProgram('psftp'), args, { env: home.env() })
 }
 
-/** `dbclient FLAGS HOST COMMAND`, by password; it takes any host key. */
+/** Runs `dbclient FLAGS HOST COMMAND`, by password; it accepts any host key. */
 export function dbclient(
   home: Home,
   login: Login,

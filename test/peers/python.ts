@@ -12,7 +12,7 @@ export type PythonStep =
   | { get: [remote: string, local: string] }
   | { list: string }
 
-/** One for each step that was reached; the last has `error` when a step, or the login, failed. */
+/** One for each step that was reached; the last has `error` if a step, or the login, failed. */
 export interface PythonResult {
   code?: number | null
   stdout?: string
@@ -22,7 +22,10 @@ export interface PythonResult {
   error?: string
 }
 
-/** Runs the steps over one connection; `agent`: the socket of an agent to forward. Rejects only when Python itself fails. */
+/**
+ * Runs the steps over one connection; `agent`: the socket of an agent to forward. Rejects only if Python
+ * itself fails.
+ */
 export async function pythonClient(
   library: Extract<PythonModule, 'paramiko' | 'asyncssh'>,
   home: Home,
@@ -43,9 +46,9 @@ export async function pythonClient(
 }
 
 export interface AnswersResult {
-  /** Methods that are left after the password. */
+  /** Methods that remain after the password. */
   partial: string[]
-  /** Of each round the instructions and the prompts. */
+  /** The instructions and the prompts of each round. */
   prompts: string[][]
   code?: number
   stdout?: string
@@ -53,7 +56,10 @@ export interface AnswersResult {
   error?: string
 }
 
-/** paramiko signs in and runs a command: by password first if the login has one, then by the answers of each round. */
+/**
+ * Signs in by paramiko and runs a command: by password first if the login has one, then by the answers of
+ * each round.
+ */
 export async function paramikoAnswers(
   home: Home,
   { port, user, password }: Login,

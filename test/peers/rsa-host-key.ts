@@ -1,6 +1,6 @@
 /**
- * An RSA host key for the brokers that tests start: making one takes half a second of processor time, and there are
- * hundreds of them. The other keys are each broker's own, as are all keys of a broker that vitest does not start.
+ * An RSA host key for the brokers of tests: generating one needs half a second of processor time, and there
+ * are hundreds of brokers. Their other keys are their own, and so are all keys of a broker outside vitest.
  */
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,7 +10,7 @@ import { newSshKey } from '../../src/host/ssh-keys.ts'
 const FOLDER = 'SALLYPORT_TEST_RSA_HOST_KEY'
 const FILES = ['ssh_host_rsa_key', 'ssh_host_rsa_key.pub'] as const
 
-/** Makes it before the first test file. Returns a function that removes it after the last. */
+/** Generates it before the first test file. Returns a function that removes it after the last. */
 export function makeRsaHostKey(): () => void {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-rsa-'))
   const pair = newSshKey('rsa')
@@ -20,7 +20,7 @@ export function makeRsaHostKey(): () => void {
   return () => rmSync(folder, { recursive: true, force: true })
 }
 
-/** Lays the key into the data folder of a broker that has never run. */
+/** Copies the key into the data folder of a broker that has never run. */
 export function layRsaHostKey(dataFolder: string): void {
   const folder = process.env[FOLDER]
   if (folder === undefined || existsSync(dataFolder)) return

@@ -1,4 +1,4 @@
-/** A real rsyslogd that takes RFC 5424 over UDP and TCP and writes what it understood as JSON. */
+/** A real rsyslogd that accepts RFC 5424 over UDP and TCP and writes the parsed messages as JSON. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -22,16 +22,16 @@ export interface SyslogMessage {
 }
 
 export interface Rsyslog {
-  /** Of UDP and TCP alike. */
+  /** Port of both UDP and TCP. */
   port: number
-  /** All messages until now, one of each line of its output. */
+  /** Returns all messages so far, one for each line of its output. */
   messages(): SyslogMessage[]
-  /** Waits until `count` messages are there; rejects after ten seconds. */
+  /** Waits until there are `count` messages; rejects after ten seconds. */
   waitFor(count: number): Promise<SyslogMessage[]>
   stop(): Promise<void>
 }
 
-// message size and character handling as they come, but for control characters: those would be hidden
+// message size and characters unchanged, even control characters: escapes would hide those
 const configuration = (folder: string, port: number) => `
 global(workDirectory="${folder}/work" parser.escapeControlCharactersOnReceive="off")
 module(load="imudp")
@@ -78,12 +78,12 @@ export async function startRsyslog(port = 0): Promise<Rsyslog> {
     try {
       text = readFileSync(join(folder, 'out.json'), 'utf8')
     } catch {
-      // nothing has come yet
+      // no message has come yet
     }
     return (
       text
         .split('\n')
-        // the last line may be one that it is still writing
+        // the last line may not be complete yet
         .slice(0, -1)
         .map((line) => JSON.parse(line) as SyslogMessage)
     )

@@ -1,4 +1,4 @@
-/** Displays without a monitor for programs that show windows, and what is to be seen on any display. */
+/** Displays without a monitor for programs with windows, and pictures of any display. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,15 +6,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Daemon, run, startDaemon } from './process.ts'
 import { findProgram } from './program.ts'
 
-/** What it needs, for describeWithPeers. */
+/** The programs that it needs, for describeWithPeers. */
 export const SCREEN_PEERS = ['Xvfb', 'import', 'display'] as const
 
-/** X servers say the number that they have found free on a line of its own. */
+/** X servers print the free number that they found on a line of its own. */
 export const DISPLAY_LINE = /^(\d+)$/m
 
 const WAIT_MS = 15_000
 
-/** Pixels as three bytes each, red first, row by row. */
+/** Three bytes per pixel, red first, row by row. */
 export interface Picture {
   width: number
   height: number
@@ -22,23 +22,24 @@ export interface Picture {
 }
 
 export interface Screen {
-  /** For DISPLAY: `:7`. */
+  /** For DISPLAY, such as `:7`. */
   display: string
   pid: number
   picture(): Promise<Picture>
   stop(): Promise<void>
 }
 
-/** An X server of 1024 × 768 with 24 bits unless said otherwise; without a window manager. */
+/** Starts an X server of 1024 × 768 by default with 24 bits; without a window manager. */
 export async function startScreen(width = 1024, height = 768): Promise<Screen> {
   const args = ['-displayfd', '1', '-screen', '0', `${width}x${height}x24`, '-ac', '-nolisten', 'tcp']
-  // Without -noreset it begins anew when its last client leaves, and throws out who comes just then.
+  // Without -noreset the server resets when its last client disconnects, and drops a client that connects
+  // then.
   const more = ['-nocursor', '-noreset']
   const daemon = await startDaemon(findProgram('Xvfb'), [...args, ...more], DISPLAY_LINE)
   return screenOf(daemon)
 }
 
-/** The display of an X server that was started with `-displayfd 1`. */
+/** Returns the display of an X server that was started with `-displayfd 1`. */
 export function screenOf(daemon: Daemon): Screen {
   const display = `:${DISPLAY_LINE.exec(daemon.log())?.[1]}`
   return {
@@ -49,7 +50,7 @@ export function screenOf(daemon: Daemon): Screen {
   }
 }
 
-/** The whole display, without its cursor. */
+/** Returns the whole display, without its cursor. */
 export async function pictureOf(display: string): Promise<Picture> {
   const taken = await run(findProgram('import'), [
     '-display',
@@ -64,7 +65,7 @@ export async function pictureOf(display: string): Promise<Picture> {
   return readPpm(taken.bytes)
 }
 
-/** A binary PPM with eight bits for each colour, as ImageMagick writes it. */
+/** Reads a binary PPM with eight bits for each colour, as written by ImageMagick. */
 export function readPpm(bytes: Buffer): Picture {
   const header = /^P6\s+(\d+)\s+(\d+)\s+255\s/.exec(bytes.subarray(0, 64).toString('latin1'))
   if (!header) throw new Error('this is not a PPM')
@@ -74,7 +75,7 @@ export function readPpm(bytes: Buffer): Picture {
   return { width, height, rgb }
 }
 
-/** A part of a picture. */
+/** Returns a part of a picture. */
 export function cut(picture: Picture, x: number, y: number, width: number, height: number): Picture {
   const rgb = Buffer.alloc(width * height * 3)
   for (let row = 0; row < height; row++) {
@@ -84,7 +85,7 @@ export function cut(picture: Picture, x: number, y: number, width: number, heigh
   return { width, height, rgb }
 }
 
-/** How many pixels are not the same; pictures of different sizes differ in all. */
+/** Counts the pixels that differ; in pictures of different sizes, all do. */
 export function differingPixels(one: Picture, other: Picture): number {
   if (one.width !== other.width || one.height !== other.height) {
     return Math.max(one.width * one.height, other.width * other.height)
@@ -96,7 +97,7 @@ export function differingPixels(one: Picture, other: Picture): number {
   return count
 }
 
-/** The other one lies somewhere in it as it is. */
+/** Whether the picture contains the other one unchanged. */
 export function isWithin(picture: Picture, part: Picture): boolean {
   const row = part.rgb.subarray(0, part.width * 3)
   for (let at = picture.rgb.indexOf(row); at >= 0; at = picture.rgb.indexOf(row, at + 1)) {
@@ -107,18 +108,18 @@ export function isWithin(picture: Picture, part: Picture): boolean {
   return false
 }
 
-/** Paints the display's background. What was painted stays until the next time. */
+/** Paints the display's background. The painting stays until the next one. */
 export async function paint(display: string, { width, height, rgb }: Picture): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-paint-'))
   const file = join(folder, 'picture.ppm')
   writeFileSync(file, Buffer.concat([Buffer.from(`P6 ${width} ${height} 255\n`), rgb]))
   const done = await run(findProgram('display'), ['-display', display, '-window', 'root', file])
   rmSync(folder, { recursive: true })
-  // Its exit code is 1 when all went well.
+  // `display` exits with 1 even on success.
   if (done.stderr !== '') throw new Error(`display on ${display}: ${done.stderr}`)
 }
 
-/** Waits until the display shows what is asked for, and returns it. */
+/** Waits until the display's picture passes the check, and returns it. */
 export async function shows(
   display: string,
   what: (picture: Picture) => boolean,
@@ -131,7 +132,7 @@ export async function shows(
   }
 }
 
-/** Waits until the display has been the same for a while, and returns what it shows. */
+/** Waits until the display has not changed for a while, and returns its picture. */
 export async function settled(display: string, timeout = WAIT_MS): Promise<Picture> {
   let last = await pictureOf(display)
   for (const end = Date.now() + timeout; Date.now() < end; ) {

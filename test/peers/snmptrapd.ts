@@ -20,7 +20,7 @@ import { findProgram } from './program.ts'
 export const MIB_FOLDER = fileURLToPath(new URL('../../config', import.meta.url))
 const BASE_MIBS = fileURLToPath(new URL('../../node_modules/net-snmp/lib/mibs', import.meta.url))
 
-/** A folder with the base MIBs under their module names; Debian has none of them. */
+/** Returns a folder with the base MIBs under their module names; Debian has none of them. */
 export function baseMibs(): string {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-mibs-'))
   for (const file of readdirSync(BASE_MIBS)) {
@@ -41,9 +41,9 @@ export interface Snmptrapd {
   community: string
   user: { name: string; authPassword: string; privPassword: string }
   notifications(): Notification[]
-  /** Waits until `count` notifications are there; rejects after ten seconds. */
+  /** Waits until there are `count` notifications; rejects after ten seconds. */
   waitFor(count: number): Promise<Notification[]>
-  /** What it wrote, as it is. */
+  /** Returns its raw output. */
   raw(): string
   stop(): Promise<void>
 }

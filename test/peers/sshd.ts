@@ -1,4 +1,4 @@
-/** OpenSSH's server as a target: own host keys, own users, a port of its own on 127.0.0.1. */
+/** OpenSSH's server as a target: its own host keys, users, and port on 127.0.0.1. */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { findProgram } from './program.ts'
 const BIND_ATTEMPTS = 5
 
 export interface SshdUser {
-  /** A user of this system: `createSystemUser().name`, or `root`, or who runs the tests. */
+  /** A user of this system: `createSystemUser().name`, `root`, or the user who runs the tests. */
   name: string
   /** Lines of an authorized_keys file. */
   authorizedKeys?: string[]
@@ -17,7 +17,7 @@ export interface SshdUser {
 
 export interface SshdOptions {
   users?: SshdUser[]
-  /** Types of the host keys to make, or keys made before (to start again with the same); default ed25519. */
+  /** Types of the host keys to generate, or existing keys (to restart with the same); default ed25519. */
   hostKeys?: (KeyType | SshKey)[]
   /** Default true. Passwords need PAM, so root. */
   passwordAuthentication?: boolean
@@ -25,7 +25,7 @@ export interface SshdOptions {
   keyboardInteractive?: boolean
   /** Default true. */
   publicKey?: boolean
-  /** Lines for sshd_config; they stand first, so they win over the ones from here. */
+  /** Lines for sshd_config; they come first, so they override the ones from here. */
   extraConfig?: string[]
   /** Default: a free one. */
   port?: number
@@ -36,7 +36,7 @@ export interface Sshd {
   port: number
   hostKeys: SshKey[]
   pid: number
-  /** sshd's own log (LogLevel VERBOSE). */
+  /** Returns sshd's own log (LogLevel VERBOSE). */
   log(): string
   /** Replaces the user's authorized keys. */
   authorize(user: string, keys: readonly string[]): void
@@ -50,7 +50,8 @@ export async function startSshd(options: SshdOptions = {}): Promise<Sshd> {
   // sshd reads the authorized keys as the user who logs in.
   chmodSync(folder, 0o755)
   const root = process.getuid?.() === 0
-  // sshd of Debian chroots its unprivileged half there; the package's service makes it, and no service runs.
+  // Debian's sshd chroots its unprivileged process there; the package's service creates the folder, and no
+  // service runs.
   if (root) mkdirSync('/run/sshd', { recursive: true, mode: 0o755 })
   try {
     const hostKeys: SshKey[] = []
@@ -81,7 +82,7 @@ export async function startSshd(options: SshdOptions = {}): Promise<Sshd> {
   }
 }
 
-/** A copy of a key made before: its first folder may be gone. */
+/** Copies an existing key: its first folder may be gone. */
 function keep(folder: string, key: SshKey): SshKey {
   const path = join(folder, `host_${key.fingerprint.slice(7, 15).replaceAll(/[^A-Za-z0-9]/g, '_')}`)
   writeFileSync(path, key.privateKey, { mode: 0o600 })
@@ -89,7 +90,7 @@ function keep(folder: string, key: SshKey): SshKey {
   return { ...key, path }
 }
 
-/** The chosen port may be taken before sshd binds it: then another is tried, unless the caller named it. */
+/** If another process binds the chosen port before sshd, tries another, unless the caller named it. */
 async function listen(
   program: string,
   folder: string,

@@ -1,7 +1,7 @@
 /**
- * OpenStack Swift as an object store that speaks S3 (its s3api), started without its init system on ports of
- * 127.0.0.1: one proxy in front of an account, a container and an object server, one replica in a temporary folder.
- * It checks version 4 signatures, and Content-MD5 of what it takes.
+ * OpenStack Swift as an S3 object store (its s3api), started without its init system on ports of 127.0.0.1:
+ * one proxy in front of an account, a container and an object server, one replica in a temporary folder. It
+ * checks version 4 signatures, and the Content-MD5 of uploads.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
@@ -29,7 +29,7 @@ export interface Swift {
   stop(): Promise<void>
 }
 
-/** Starts it; `port` 0 finds a free one for the proxy. Ready when it answers. */
+/** Starts it; `port` 0 finds a free one for the proxy. Ready when it responds. */
 export async function startSwift(port = 0): Promise<Swift> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-swift-'))
   const daemons: Daemon[] = []
@@ -54,7 +54,7 @@ export async function startSwift(port = 0): Promise<Swift> {
     }
     writeFileSync(join(folder, 'proxy.conf'), proxyConfig(folder, chosen))
     ports.set('proxy', chosen)
-    // Python takes its time to start: all of them together.
+    // Python starts slowly: start all of them together.
     const started = await Promise.allSettled(
       [...ports].map(async ([part, own]) => {
         const file = join(folder, `${part}.conf`)
@@ -80,7 +80,7 @@ export async function startSwift(port = 0): Promise<Swift> {
   }
 }
 
-/** A storage server has no health check, and says so. */
+/** Whether it responds: a storage server has no health check, and returns an error for one. */
 async function answers(port: number): Promise<boolean> {
   return (await fetch(`http://127.0.0.1:${port}/healthcheck`).catch(() => undefined)) !== undefined
 }

@@ -42,7 +42,7 @@ def main():
         if 0 in ready:
             data = os.read(0, 65536)
             if not data:
-                # The test has gone: the program loses its terminal.
+                # The test has ended: the program loses its terminal.
                 os.kill(pid, signal.SIGHUP)
                 readers = [terminal]
                 continue

@@ -1,4 +1,4 @@
-/** A program on a terminal: what a person at the keyboard would type and see. */
+/** A program on a terminal, with a user's input and output. */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { findProgram } from './program.ts'
@@ -15,27 +15,27 @@ export interface TerminalOptions {
 export interface Terminal {
   /** The pid of the driver; the program is its child. */
   pid: number
-  /** Types text, as it is: Enter is `\r`. */
+  /** Types text unchanged: Enter is `\r`. */
   send(text: string | Uint8Array): void
   /**
-   * Waits until what came since the last match has `pattern`, and returns all up to its end. Rejects with what
-   * came instead after `timeout` milliseconds, or when the program ends first.
+   * Waits until the output since the last match has `pattern`, and returns all up to its end. Rejects with
+   * the output after `timeout` milliseconds, or if the program ends first.
    */
   expect(pattern: RegExp | string, timeout?: number): Promise<string>
   resize(columns: number, lines: number): void
-  /** A signal to the program (to ssh, not through it). */
+  /** Sends a signal to the program (to ssh, not through it). */
   signal(number: number): void
-  /** All that came from the start on. */
+  /** Returns all output since the start. */
   output(): string
-  /** All that came from the start on, as bytes. */
+  /** Returns all output since the start, as bytes. */
   bytes(): Buffer
-  /** Waits for the end: the exit code, or 128 + signal. */
+  /** Waits for the end: returns the exit code, or 128 + signal. */
   exit(timeout?: number): Promise<number>
   /** Closes the terminal as if its window had been closed, and waits for the end. */
   close(): Promise<void>
 }
 
-/** Starts a program on a terminal of 80 × 24 unless said otherwise. */
+/** Starts a program on a terminal, by default of 80 × 24. */
 export function openTerminal(
   command: string,
   args: readonly string[],
@@ -80,7 +80,7 @@ export function openTerminal(
     child.stdin.write(`${JSON.stringify(value)}\n`)
   }
 
-  /** Resolves when `probe` gives a value; rejects when time is over or the program has ended. */
+  /** Resolves when `probe` returns a value; rejects at the timeout or when the program has ended. */
   function until<T>(probe: () => T | undefined, what: string, timeout: number): Promise<T> {
     return new Promise((resolve, reject) => {
       const finish = (): void => {

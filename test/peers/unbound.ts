@@ -6,15 +6,15 @@ import { type Daemon, freePort, run, startDaemon } from './process.ts'
 import { findProgram } from './program.ts'
 
 export interface Zone {
-  /** Lines of the zone file beside SOA and NS, with full names, as of `ssh-keygen -r localhost.`. */
+  /** Lines of the zone file besides SOA and NS, with full names, as of `ssh-keygen -r localhost.`. */
   records: string[]
-  /** `no`: nothing is signed. `other`: by a key that the resolver does not trust. Default: `yes`. */
+  /** `no`: unsigned. `other`: signed with a key that the resolver does not trust. Default: `yes`. */
   signed?: 'yes' | 'no' | 'other'
 }
 
 export interface Unbound {
   port: number
-  /** What it has been asked until now, as it logs it. */
+  /** Returns its log of the queries so far. */
   log(): string
   stop(): Promise<void>
 }
@@ -46,7 +46,7 @@ export async function startUnbound({ records, signed = 'yes' }: Zone, port = 0):
   const trusted = await keyFor(folder)
   const signer = signed === 'other' ? await keyFor(folder) : trusted
   if (signed !== 'no') await must(folder, 'ldns-signzone', ['-n', '-o', 'localhost.', 'zone', signer])
-  // the package's own modules, keys and statistics are left out
+  // without the package's own modules, keys and statistics
   const config = `
 server:
   directory: "${folder}"

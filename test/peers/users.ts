@@ -1,6 +1,6 @@
 /**
- * Throw-away system users to log in as, made by root with useradd and removed by `remove`. Their names carry the
- * pid that made them, so that the ones of a test run that was killed are swept up by the next.
+ * Throw-away system users to log in as, created by root with useradd and removed by `remove`. Their names
+ * have the pid of their creator, so that the next run removes those of a killed one.
  */
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -19,17 +19,19 @@ export interface SystemUser {
   /** The home folder, owned by the user. */
   home: string
   uid: number
-  /** What the interactive shell shows when it waits: `peer$ `. */
+  /** The interactive shell's prompt: `peer$ `. */
   prompt: string
   remove(): Promise<void>
 }
 
-/** Whether this process may make users. */
+/** Whether this process may create users. */
 export function canCreateUsers(): boolean {
   return process.getuid?.() === 0
 }
 
-/** useradd and userdel give up at once while another holds the password file's lock: exit code 1 (or 10, group). */
+/**
+ * useradd and userdel fail at once while another process locks the password file: exit code 1 (or 10, group).
+ */
 async function retry(command: string, args: string[], input?: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     const done = await run(command, args, input === undefined ? {} : { input })
@@ -39,7 +41,7 @@ async function retry(command: string, args: string[], input?: string): Promise<v
   }
 }
 
-/** Whether there is a process of this number. */
+/** Whether a process has this pid. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
@@ -49,18 +51,18 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Ends what a user still runs: programs that have outlived their session would take time from every later test. */
+/** Ends a user's remaining programs: those that outlive their session would slow down every later test. */
 function endProcessesOf(uid: number): void {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       if (statSync(`/proc/${pid}`).uid === uid) process.kill(Number(pid), 'SIGKILL')
     } catch {
-      // It has ended meanwhile.
+      // The process has ended meanwhile.
     }
   }
 }
 
-/** What programs have mounted in a home folder, as xrdp does, would keep it from being removed. */
+/** Unmounts file systems in a home folder, such as xrdp's, which would prevent its removal. */
 function unmountBelow(home: string): void {
   const points = readFileSync('/proc/self/mounts', 'utf8').split('\n')
   for (const point of points.map((line) => line.split(' ')[1] ?? '')) {
@@ -83,7 +85,7 @@ function sweep(): void {
   }
 }
 
-/** Makes a user with a home folder, bash and a random password. Only root can. */
+/** Creates a user with a home folder, bash and a random password. Needs root. */
 export async function createSystemUser(
   options: { password?: string; shell?: string } = {},
 ): Promise<SystemUser> {

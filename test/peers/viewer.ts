@@ -1,4 +1,4 @@
-/** A program that shows a desktop in a window: a viewer of VNC, a client of RDP. */
+/** A program with a desktop in a window: a viewer of VNC, a client of RDP. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,15 +6,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Daemon, startDaemon } from './process.ts'
 import type { Screen } from './screen.ts'
 
-/** A viewer's window, or its message, is on the screen's display. */
+/** The screen's display shows a viewer's window, or its message. */
 export interface Viewer {
-  /** What it says on stderr. */
+  /** Returns its stderr. */
   log(): string
   ended: Promise<number | null>
   stop(): Promise<void>
 }
 
-/** A viewer with an empty home folder, which is not waited for. */
+/** Starts a viewer with an empty home folder, without waiting for it. */
 export async function startViewer(
   command: string,
   args: (home: string) => readonly string[],
@@ -35,10 +35,10 @@ export async function startViewer(
   }
 }
 
-/** Time for the bastion's last words to take a key: they take none while somebody is typing. */
+/** Time until the bastion's farewell screen accepts a key: it accepts none while the user is typing. */
 const PAUSE_MS = 1_500
 
-/** What closes the bastion's last words, until the viewer has ended. */
+/** Presses a key that closes the bastion's farewell screen, until the viewer has ended. */
 export async function endsBy(viewer: Viewer, press: () => Promise<unknown>): Promise<void> {
   for (let tries = 0; tries < 10; tries++) {
     await press()

@@ -1,4 +1,7 @@
-/** Retention of the audit log over the real database: what is cut, and what both verifiers say of it then. */
+/**
+ * Retention of the audit log over the real database: the removed rows, and the results of both verifiers
+ * after that.
+ */
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -25,7 +28,7 @@ let retention: AuditRetention
 let noted: Head | undefined
 let delivered: number | undefined
 let errors: Error[]
-/** How far the clock was set forward, in milliseconds. */
+/** Milliseconds by which the clock was set forward. */
 let jumped: number
 const raw = () => rawPublicKey(here.key)
 
@@ -59,7 +62,7 @@ function retain(limits: AuditLimits): AuditRetention {
   return retention
 }
 const rows = () => here.store.audit.range(0, 100_000)
-/** Some events a day, each day closed by a checkpoint. */
+/** Writes some events a day, each day closed by a checkpoint. */
 async function days(count: number, each = 3): Promise<void> {
   for (let day = 0; day < count; day++) {
     for (let i = 0; i < each; i++) await here.audit.record('command', { object: `ls ${day} ${i}` })
@@ -69,7 +72,7 @@ async function days(count: number, each = 3): Promise<void> {
   noted = (await here.store.audit.last())!
 }
 
-/** What both verifiers say of the log as it is. */
+/** Returns the results of both verifiers for the current log. */
 async function verdict(trusted = [raw()], known: Head[] = []): Promise<AuditVerdict> {
   const path = join(folder, 'export.jsonl')
   const lines: string[] = []
@@ -101,7 +104,7 @@ describe('retention of the audit log', () => {
       digest: Buffer.from(before[23]!.hash).toString('hex'),
     })
     expect(await verdict()).toMatchObject({ removed: 24, rows: after.length })
-    // the same day nothing more is done
+    // On the same day nothing more is done.
     await retention.enforce()
     expect(await rows()).toEqual(after)
     here.clock.now += 3 * DAY
@@ -159,7 +162,7 @@ describe('retention of the audit log', () => {
     await days(10)
     delivered = 5
     await retain({ keepDays: 2 }).enforce()
-    // older than four days go all the same
+    // Rows older than four days are removed all the same.
     expect((await rows())[0]!.sequence).toBe(25)
     delivered = 29
     await retain({ keepDays: 2 }).enforce()

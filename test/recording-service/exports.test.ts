@@ -1,4 +1,6 @@
-/** Exports as the API gets them: by threads, from recordings that may run, be foreign or hold nothing. */
+/**
+ * Exports as the API gets them: from threads, of recordings that may be running, sealed to others or empty.
+ */
 import { Buffer } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import type { Readable } from 'node:stream'
@@ -146,7 +148,7 @@ test.each([0, 50])('one that nobody waits for any more after %i ms makes room', 
   const gone = new AbortController()
   const underWay = [1, 2, 3, 4].map(() => exports.open('s1', 'mp4', {}, gone.signal))
   const ended = Promise.allSettled(underWay)
-  // Whether their threads have begun by then or not; the index takes longer.
+  // Whether their threads have started by then or not; the index takes longer.
   if (after > 0) await new Promise((resolve) => setTimeout(resolve, after))
   gone.abort()
   for (const { status } of await ended) expect(status).toBe('rejected')

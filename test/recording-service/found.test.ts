@@ -1,4 +1,4 @@
-/** The first start after a restore: recordings that the database does not know. */
+/** The first start after a restore: recordings that are not in the database. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'

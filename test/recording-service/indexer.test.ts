@@ -1,4 +1,4 @@
-/** The indexing thread, on recordings as a broker leaves them. */
+/** The indexing thread, on recordings as written by a broker. */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,6 @@
-/** What lies in an object store only (Swift's s3api) comes back into an index over sessions that was lost. */
+/**
+ * Recordings that are only in an object store (Swift's s3api) are added to a lost index over sessions again.
+ */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -58,7 +60,7 @@ describeWithPeers('recordings that Swift has', SWIFT_PEERS, () => {
     vi.unstubAllEnvs()
   })
 
-  /** A recording of a command with this output, of which the disk has the note only. */
+  /** Stores a recording of a command with this output; the disk has only its note. */
   async function storedAway(session: string, output: string): Promise<string> {
     const made = await makeWriter({ root, session })
     open(made, 1)

@@ -1,4 +1,7 @@
-/** How far running recordings have come, in the audit log: what is noted, how often, and that it lies on the disk. */
+/**
+ * Notes of running recordings in the audit log: their content and interval, and that the noted bytes are on
+ * the disk.
+ */
 import { Buffer } from 'node:buffer'
 import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,7 +22,7 @@ const signer = makeSigner()
 let here: Setting
 let recordingService: RecordingService
 let progress: Progress
-/** On the monotonic clock, in milliseconds. */
+/** Time on the monotonic clock, in milliseconds. */
 let time: number
 beforeEach(async () => {
   here = await startSetting(signer)
@@ -64,7 +67,7 @@ interface Running {
 async function running(number: number): Promise<Running> {
   const id = idOf(number)
   const session = await here.session(90 + number)
-  // As it stands in the store while it runs.
+  // The session as stored while it runs.
   const { end: _, result: __, ...open } = session
   const recording = { state: 'open' as const, size: 0, frames: 0, digest: '' }
   await here.store.sessions.create({ ...open, id, begin: here.clock.now, recording })
@@ -103,7 +106,7 @@ const faults = async () =>
   (
     await crossCheck(here.root, await listed(here.root), await gatherEvidence(here.store.audit, undefined))
   ).map(({ code, session }) => `${session} ${code}`)
-/** The broker is killed: nothing that runs is closed. */
+/** Kills the broker: running sessions are not closed. */
 const recovered = () => {
   recordingService = new RecordingService({
     root: here.root,
@@ -132,7 +135,7 @@ describe('a recording that runs', () => {
     await output('one')
     await output('two')
     await look(100)
-    // The last checkpoint may still be under way for all that is known.
+    // The last checkpoint may not have reached the disk, as far as the service knows.
     const first = (await noted())[0]![0]!
     const bytes = readFileSync(path)
     expect(first.session).toBe(id)

@@ -1,4 +1,4 @@
-/** The broker's start after a crash: what is told of recordings, and that it is told once. */
+/** The broker's start after a crash: the events about recordings, each written once. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -35,7 +35,7 @@ afterAll(removeRoots)
 
 const start = () =>
   recoverSessions({ store: here.store, audit: here.audit, recordingService, now: () => here.clock.now })
-/** A session that the crash has left running; its recording as `change` leaves it. */
+/** Leaves a running session after a crash; its recording is that of `change`. */
 async function crashed(number: number, change: (bytes: Buffer) => Buffer): Promise<string> {
   const { id } = await here.session(number, {}, { open: true })
   const path = join((await findRecording(here.root, id))!.directory, FILE_NAME)
@@ -46,7 +46,7 @@ const stateOf = async (number: number) => (await here.store.sessions.find(idOf(n
 
 describe('a recording that a disk error has left open at the end of its session', () => {
   const failed = { state: 'failed', size: 0, frames: 0, digest: '' } as const
-  /** As the session's end has left it in the store, with its file as `change` leaves it. */
+  /** Leaves a session as stored at its end; its file is that of `change`. */
   async function ended(number: number, change: (bytes: Buffer) => Buffer): Promise<string> {
     const { id } = await here.session(number, {
       result: 'killed',
@@ -160,7 +160,7 @@ describe('a recording that a crash has left', () => {
     const { id } = await here.session(1, {}, { open: true })
     rmSync((await findRecording(here.root, id))!.directory, { recursive: true })
     await crashed(2, () => Buffer.alloc(0))
-    // the newest first
+    // The newest first.
     expect(await start()).toEqual([
       expect.stringContaining('its recording had not begun'),
       expect.stringContaining('its folder is gone'),

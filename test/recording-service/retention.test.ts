@@ -1,4 +1,4 @@
-/** What is deleted of recordings, what is not, and what verify says of the holes. */
+/** Deletion of recordings: deleted ones, kept ones, and the results of verify for the gaps. */
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -29,7 +29,7 @@ const request = (change: Partial<DeleteRequest> = {}): DeleteRequest => ({
   tell: (fields) => here.audit.record('recording.deleted', { user: 'admin', ...fields }),
   ...change,
 })
-/** What `audit verify` finds: the log's own fault, and those of recordings. */
+/** Returns the faults found by `audit verify`: the log's own fault, and those of recordings. */
 async function verified(): Promise<string[]> {
   const entries = await listed(here.root)
   const evidence = new Evidence()
@@ -107,7 +107,7 @@ describe('a deletion', () => {
     const holding = here.deletion.hold(idOf(1), hold, async () => void done.push('held'))
     const heldFirst = here.deletion.hold(idOf(2), hold, async () => {})
     const refused = here.deletion.remove(idOf(2), request())
-    // Turns of the event loop in which the second could have gone ahead.
+    // Turns of the event loop in which the second call could have run first.
     for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
     expect(done).toEqual([])
     write()
@@ -120,12 +120,12 @@ describe('a deletion', () => {
 
   test('that a crash ended is finished by the next start, at whatever step it was', async () => {
     for (const number of [1, 2, 3]) await here.session(number)
-    // After the tombstone: all is there, and can be deleted once more.
+    // After the tombstone: all files exist, and can be deleted again.
     const { digest } = (await here.store.sessions.find(idOf(1)))!.recording!
     await here.audit.record('recording.deleted', { session: idOf(1), digest, reason: 'old' })
     expect(await verified()).toEqual([])
     expect(await here.deletion.remove(idOf(1), request())).toBe('deleted')
-    // After the folder was moved aside, whole or half removed.
+    // After the folder was moved aside, complete or half removed.
     for (const [number, rest] of [
       [2, true],
       [3, false],
@@ -358,7 +358,7 @@ describe('retention', () => {
   test('goes on behind one that cannot be deleted', async () => {
     for (const number of [1, 2]) await here.session(number)
     here.clock.now = BEGIN + 99 * DAY
-    // the first one's place aside is taken by a folder that is not empty
+    // The first one's place aside is taken by a folder that is not empty.
     mkdirSync(join(here.root, 'deleted', idOf(1), 'x'), { recursive: true })
     await retention({ keepDays: 30 }).enforce()
     expect(errors).toEqual([expect.stringMatching('ENOTEMPTY')])

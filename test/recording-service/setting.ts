@@ -17,11 +17,11 @@ export interface Setting {
   audit: AuditLog
   deletion: Deletion
   key: ReturnType<typeof generateKeyPairSync>['privateKey']
-  /** Milliseconds since the epoch; a test moves it. */
+  /** Milliseconds since the epoch, set by tests. */
   clock: { now: number }
   /**
-   * A session of so many days after BEGIN with its closed recording, told to the audit; with `open`, neither the store
-   * nor the audit knows that it has ended.
+   * Makes a session that began this many days after BEGIN, with its closed recording and its events; with
+   * `open`, neither the store nor the audit log has its end.
    */
   session(number: number, change?: Partial<SessionRecord>, how?: { open: boolean }): Promise<SessionRecord>
   events(code: string): Promise<Record<string, unknown>[]>

@@ -1,4 +1,4 @@
-/** What may be signed of a running recording, one statement after the other. */
+/** The statements that may be signed for a running recording, in order. */
 import { Buffer } from 'node:buffer'
 import { readFileSync, statSync } from 'node:fs'
 import { truncate } from 'node:fs/promises'
@@ -30,7 +30,7 @@ const signer = makeSigner()
 const clock = new ManualClock()
 let recordingService: RecordingService
 let directory: string
-/** What the writer asked for. */
+/** The statements that the writer requested. */
 let asked: Uint8Array[]
 beforeEach(() => {
   const keys = {
@@ -160,7 +160,7 @@ describe('a running recording', () => {
     await expect(ask(place(before), 'failed')).rejects.toThrow('is not behind')
     await ask(place(settled!), 'failed')
     await expect(ask(place(settled!), 'failed')).rejects.toThrow('is closed')
-    // The file has the first one.
+    // The file has the first statement.
     expect(await recordingService.ended(SESSION)).toMatchObject({ state: 'sealed', size: latest!.size })
   })
 

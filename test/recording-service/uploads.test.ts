@@ -1,4 +1,4 @@
-/** Recordings on their way to a real object store (Swift's s3api), through a proxy that has bad days. */
+/** Uploads of recordings to a real object store (Swift's s3api), through a proxy that fails at times. */
 import { Buffer } from 'node:buffer'
 import { createHash, randomBytes } from 'node:crypto'
 import {
@@ -100,7 +100,7 @@ interface Recording {
   keys: ReturnType<typeof objectKeys>
 }
 
-/** A session with this recording; over, unless said otherwise. */
+/** Makes a session with this recording; the session has ended, unless `ended` is false. */
 async function recorded(content: Uint8Array, { ended = true } = {}): Promise<Recording> {
   const session = `01JD${String(next++).padStart(22, '0')}`
   const directory = sessionDirectory(root, session, BEGIN)

@@ -1,4 +1,4 @@
-/** Recordings for the tests of replay: a terminal that is busy, beside a channel that is none. */
+/** Recordings for the tests of replay: a busy terminal, beside a channel without one. */
 import { Buffer } from 'node:buffer'
 import { varintLength, writeVarint } from '../../recordings/container/format/varint.ts'
 import { FRAME } from '../../recordings/container/frames.ts'
@@ -15,7 +15,7 @@ export interface Recorded extends Made {
   entry: CatalogEntry
 }
 
-/** A recording of these frames, each written at its second. */
+/** Makes a recording of these frames, each written at its second. */
 export async function record(write: (made: Made) => Promise<void> | void): Promise<Recorded> {
   const root = makeRoot()
   const made = await makeWriter({ root })
@@ -33,7 +33,7 @@ export function open(made: Made, channel: number, terminal?: { columns: number; 
   made.writer.write(FRAME.channelOpen, channel, Buffer.from(JSON.stringify(fields)))
 }
 
-/** So many seconds of a program that redraws its screen, like top, with a command now and then. */
+/** Writes this many seconds of a program that redraws its screen, like top, with a command now and then. */
 export async function busy(made: Made, seconds: number, channel = 1): Promise<void> {
   open(made, channel, { columns: 80, rows: 24 })
   for (let turn = 0; turn < seconds * RATE; turn++) {

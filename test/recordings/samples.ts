@@ -1,4 +1,4 @@
-/** Recordings to be damaged, and what somebody can make of them who repairs all links. */
+/** Recordings to damage, and forgeries of them with all links repaired. */
 import { Buffer } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
@@ -19,12 +19,13 @@ export interface Sample {
   records: PlacedRecord[]
 }
 
-/** A recording of some groups, each with its checkpoint. */
+/** Makes a recording of some groups, each with its checkpoint. */
 export async function makeSample(groups: number, session = SESSION, signer = makeSigner()): Promise<Sample> {
   const made: Made = await makeWriter({ session, signer })
   for (let index = 0; index < groups; index++) {
     const flushed = made.writer
-    // A structured frame, then noise enough to fill a group, so that it is flushed now and not in half a second.
+    // A structured frame, then noise enough to fill a group, so that it is flushed now and not in half a
+    // second.
     flushed.write(FRAME.command, 1, Buffer.from(JSON.stringify({ line: `command ${index}` })))
     for (let part = 0; part < 4; part++)
       flushed.write(FRAME.output, 1, index === 0 ? Buffer.alloc(65_536) : randomBytes(65_530))
@@ -45,7 +46,7 @@ export function recordsOf(bytes: Buffer): PlacedRecord[] {
   return records
 }
 
-/** The file that somebody would make who changes records and repairs all links, with the signer at hand or not. */
+/** Builds the file of a forger that changes records and repairs all links, with the signer at hand or not. */
 export async function rebuild(
   metadata: Metadata,
   records: readonly PlacedRecord[],

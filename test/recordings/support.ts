@@ -1,4 +1,4 @@
-/** What the tests of recordings share: a signer, an identity, a folder, a clock that stands where it is put. */
+/** Shared helpers of the recordings' tests: a signer, an identity, a folder, a manual clock. */
 import { Buffer } from 'node:buffer'
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -31,7 +31,7 @@ export function makeSigner(): Signer {
   return signerOf(generateKeyPairSync('ed25519').privateKey)
 }
 
-/** The Ed25519 key of a 32-byte seed (RFC 8410's wrapping). */
+/** Returns the Ed25519 key of a 32-byte seed (RFC 8410's wrapping). */
 export function signerOfSeed(seed: Uint8Array): Signer {
   const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed])
   return signerOf(createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }))
@@ -48,7 +48,7 @@ export function makeRoot(): string {
 
 const roots: string[] = []
 
-/** For `afterAll`: removes the folders that the tests of this file made. */
+/** For `afterAll`: removes the folders made by this file's tests. */
 export function removeRoots(): void {
   for (const root of roots.splice(0)) rmSync(root, { recursive: true, force: true })
 }
@@ -69,7 +69,7 @@ export function prepare(
   })
 }
 
-/** Stands still until it is moved; microseconds. */
+/** A clock that stands still until it is set; microseconds. */
 export class ManualClock implements Clock {
   time = 5_000_000
   now(): number {
@@ -109,7 +109,7 @@ export async function makeWriter(
   return { grant, signer, clock, writer, failures, path: join(grant.directory, FILE_NAME) }
 }
 
-/** A file in pieces of `size` bytes. */
+/** Yields a file in pieces of `size` bytes. */
 export async function* inPieces(bytes: Uint8Array, size = 64 * 1024): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
 }

@@ -1,6 +1,6 @@
 /**
- * The vectors of docs/recording-format.md. Made once and kept: a change here is a change of the format, and needs
- * another version number.
+ * The vectors of docs/recording-format.md. Made once and kept: a change here is a change of the format, and
+ * needs another version number.
  */
 import { Buffer } from 'node:buffer'
 import { createSecretKey } from 'node:crypto'
@@ -147,7 +147,7 @@ test('a compressed group opens', () => {
   expect(openGroup(createSecretKey(key), body, 0).map(shown)).toEqual(vectors.zstd_group.frames)
 })
 
-// paramiko brings the module `cryptography` that the program needs.
+// paramiko depends on the module `cryptography`, which the program needs.
 describeWithPeers('a program that knows only the document', ['python3', 'python3-paramiko'], () => {
   test('reads and verifies them', async () => {
     const program = join(import.meta.dirname, 'independent_reader.py')

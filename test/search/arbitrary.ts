@@ -4,14 +4,14 @@ import type { Comparison, Expression, Piece } from '../../src/search/grammar.ts'
 
 const NOWHERE = { field: 0, operator: 0, value: 0 }
 
-/** The tree without offsets. */
+/** Returns the tree without offsets. */
 export function bare(expression: Expression): unknown {
   if (expression.type !== 'comparison') return { ...expression, terms: expression.terms.map(bare) }
   const { at: _, ...rest } = expression
   return rest
 }
 
-/** Text that parses to the tree. */
+/** Returns text that parses to the tree. */
 export function format(expression: Expression): string {
   if (expression.type === 'comparison') {
     return `${expression.field} ${expression.operator} ${valueText(expression)}`

@@ -1,4 +1,4 @@
-/** What an expression means, said in the plainest way: another opinion than src/search and SQL have. */
+/** Evaluates an expression in the plainest way, independently of src/search and SQL. */
 import type { Kind } from '../../src/search/fields.ts'
 import type { Comparison, Expression } from '../../src/search/grammar.ts'
 
@@ -27,7 +27,7 @@ export function naive(
   return values.some((value) => value !== '' && pattern.test(fold(kind, String(value), '~')))
 }
 
-/** What stands in a field, `object.field` within an object, one by one. */
+/** Returns the values of a field, `object.field` within an object, one by one. */
 export function valuesAt(view: object, field: string): unknown[] {
   const value = field.split('.').reduce<unknown>(inner, view)
   return (Array.isArray(value) ? value : [value]).filter((one) => one !== null && one !== undefined)

@@ -111,7 +111,7 @@ describe('a bad expression', () => {
       expect(() => parse(make(limit))).not.toThrow()
       expect(faultOf(make(limit + 1)).expected).toContain(`at most ${limit}`)
     }
-    // far beyond, no other error comes first
+    // Far beyond the limit, no other error comes first.
     expect(faultOf('('.repeat(MAX_EXPRESSION)).expected).toContain('at most')
   })
 })

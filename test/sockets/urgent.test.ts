@@ -1,4 +1,4 @@
-/** TCP's urgent data through Node's sockets, both ways. */
+/** TCP's urgent data through Node's sockets, in both directions. */
 import { Buffer } from 'node:buffer'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -25,7 +25,7 @@ afterEach(() => {
   }
 })
 
-/** A server and what it has accepted. */
+/** Starts a server, and collects its connections. */
 async function listen(
   prepare: (server: Server) => void,
 ): Promise<{ port: number; accepted: Promise<Socket> }> {
@@ -60,7 +60,7 @@ const arrived = (read: () => Buffer, end: string) =>
     () => (read().toString('latin1').endsWith(end) ? read() : undefined),
   )
 
-/** Bytes that the system has for the connection to this port, and nobody has read. */
+/** Returns the unread bytes that the system holds for the connection to this port. */
 function waitingAt(port: number): number {
   const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
   const lines = readFileSync('/proc/net/tcp', 'utf8').split('\n')
@@ -140,7 +140,7 @@ test('through TLS it goes as data like others, and nothing beside it', async () 
   const tls = new TLSSocket(plain, { isServer: false })
   const read = collect((await accepted).resume())
   urgent.write(tls, SYNCH)
-  // The beginning of a handshake, and no Synch in clear.
+  // The beginning of a handshake, without a clear Synch.
   await until('a TLS record', () => read().length > 5 || undefined)
   expect(read()[0]).toBe(22)
   expect(read().includes(Buffer.from(SYNCH))).toBe(false)

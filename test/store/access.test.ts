@@ -175,7 +175,7 @@ it('ten thousand targets do not slow down the one that is opened', async () => {
   expect(await store.access.sessionTargets(estate.user.id)).toHaveLength(10_001)
   const times: number[] = []
   for (let i = 1; i <= 21; i++) times.push(await timed(`dev${i * 400}`))
-  // a fraction of a millisecond by the indexes, tens of them by a walk over all
+  // A fraction of a millisecond with the indexes, tens of them with a scan of all rows.
   expect(times.toSorted((a, b) => a - b)[10]).toBeLessThan(5)
 })
 

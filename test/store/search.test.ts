@@ -112,7 +112,7 @@ describe('a search', () => {
   })
 })
 
-/** How the database goes about a query. */
+/** Returns the database's plan for a query. */
 async function planOf(query: (db: Db) => { compile(): CompiledQuery }): Promise<string> {
   const database = new DatabaseSync(temp.path)
   new Patterns(database)

@@ -8,11 +8,11 @@ export interface TemporaryStore {
   store: Store
   /** The database file, in a folder of its own. */
   path: string
-  /** Closes `store`, which a test may have put in the place of the first one, and removes the folder. */
+  /** Closes `store`, which a test may have replaced, and removes the folder. */
   remove(): Promise<void>
 }
 
-/** A store of its own on a new file under the system's temporary folder. */
+/** Opens a store on a new file in a folder of its own, under the system's temporary folder. */
 export async function temporaryStore(options: Omit<StoreOptions, 'path'> = {}): Promise<TemporaryStore> {
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-store-'))
   const path = join(folder, 'sallyport.db')

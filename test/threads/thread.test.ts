@@ -1,4 +1,4 @@
-/** Threads as the broker keeps them: started when they are needed, replaced when they have died. */
+/** The broker's threads: started on demand, replaced when they have died. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Questions } from '../../src/threads/questions.ts'
 import { Thread } from '../../src/threads/thread.ts'
@@ -6,7 +6,7 @@ import { Thread } from '../../src/threads/thread.ts'
 type Ask = { id: number; text: string } | 'close'
 type Answer = { id: number; text: string }
 
-/** Answers each text in capitals; dies of `die`, throws at `throw`, and ends by itself on `close`. */
+/** Returns each text in capitals; dies on `die`, throws on `throw`, and ends by itself on `close`. */
 const PROGRAM = new URL(
   `data:text/javascript,${encodeURIComponent(`
     import { parentPort, workerData } from 'node:worker_threads'

@@ -12,8 +12,8 @@
  *  then
  *        64  Ed25519 signature over the statement
  *
- * The statement is not in the file: whoever verifies builds it from what the file showed so far, so that a
- * signature cannot be right beside content that is wrong:
+ * The statement is not in the file: the verifier builds it from the records read so far, so that a
+ * signature cannot be valid beside content that is wrong:
  *
  *        20  ASCII `sallyport-recording` and 0x01
  *         1  length of the session's id
@@ -36,7 +36,7 @@ const STATEMENT_PREFIX = Buffer.from('sallyport-recording\x01', 'latin1')
 const INTERIM_LENGTH = 17
 const CLOSING_LENGTH = 49
 
-/** What a checkpoint says about itself. */
+/** The content of a checkpoint. */
 export interface Checkpoint {
   kind: CheckpointKind
   /** Milliseconds since the epoch. */
@@ -55,25 +55,25 @@ export interface Closing {
   lastFrame: number
 }
 
-/** A statement taken apart: its checkpoint, and the bytes of that checkpoint's body up to the signature. */
+/** A parsed statement: its checkpoint, and the bytes of that checkpoint's body up to the signature. */
 export interface Statement extends CheckpointPlace {
   checkpoint: Checkpoint
   body: Buffer
 }
 
-/** Where in which recording the checkpoint stands. */
+/** The recording and the place in it where the checkpoint stands. */
 export interface CheckpointPlace {
   session: string
   sequence: number
   offset: number
-  /** The chain's head before the checkpoint's record: 32 bytes. */
+  /** The chain's head before the checkpoint's record, 32 bytes. */
   head: Uint8Array
 }
 
 /** Length of the body of a record that closes a file. */
 export const CLOSING_BODY_LENGTH = CLOSING_LENGTH + SIGNATURE_LENGTH
 
-/** The body without its signature. */
+/** Returns the body without its signature. */
 export function encodeCheckpoint(checkpoint: Checkpoint): Buffer {
   const { closing } = checkpoint
   const body = Buffer.alloc(closing ? CLOSING_LENGTH : INTERIM_LENGTH)
@@ -89,7 +89,7 @@ export function encodeCheckpoint(checkpoint: Checkpoint): Buffer {
   return body
 }
 
-/** The bytes that are signed: `body` is that of `encodeCheckpoint`. */
+/** Returns the bytes to sign; `body` is that of `encodeCheckpoint`. */
 export function encodeStatement(place: CheckpointPlace, body: Uint8Array): Buffer {
   const session = Buffer.from(place.session, 'utf8')
   const numbers = Buffer.alloc(12)
@@ -98,7 +98,7 @@ export function encodeStatement(place: CheckpointPlace, body: Uint8Array): Buffe
   return Buffer.concat([STATEMENT_PREFIX, Buffer.of(session.length), session, numbers, place.head, body])
 }
 
-/** Splits a checkpoint record's body; undefined when it is malformed. */
+/** Splits a checkpoint record's body. Returns undefined if it is malformed. */
 export function parseCheckpoint(
   body: Buffer,
 ): { checkpoint: Checkpoint; signed: Buffer; signature: Buffer } | undefined {
@@ -108,8 +108,8 @@ export function parseCheckpoint(
 }
 
 /**
- * Parses a statement that a recording process wants signed, so that the signer can hold it to that process's
- * session; undefined when it is none.
+ * Parses a statement that a recording process sends for signing, so that the signer can check that it belongs
+ * to that process's session. Returns undefined if it is malformed.
  */
 export function parseStatement(statement: Buffer): Statement | undefined {
   const prefix = STATEMENT_PREFIX.length

@@ -1,4 +1,4 @@
-/** What can be wrong with a recording. The codes are stable: scripts match on them. */
+/** Faults of a recording. The codes are stable: scripts match on them. */
 export const FAULTS = {
   not_a_recording: 'the file does not begin like a recording',
   unsupported_version: 'the format is newer than this program',
@@ -26,7 +26,7 @@ export type Fault = keyof typeof FAULTS
 /** The only error that reading and verifying throw about a recording's content. */
 export class RecordingError extends Error {
   readonly code: Fault
-  /** Where in the file, in bytes; absent where the fault has no place. */
+  /** Byte offset in the file. Absent if the fault has no place. */
   readonly offset: number | undefined
 
   constructor(code: Fault, message: string, offset?: number) {

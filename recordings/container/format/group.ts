@@ -12,8 +12,8 @@
  *  24+n  16  tag
  *
  * Numbers are big-endian. A frame: type (one byte), then as varints channel, microseconds since the frame before
- * (or since the group's first), length of the payload; then the payload. Bit 7 of the type says that a
- * structured payload goes on in the next frame.
+ * (or since the group's first), length of the payload; then the payload. Bit 7 of the type:
+ * the structured payload continues in the next frame.
  */
 import { Buffer } from 'node:buffer'
 import { createCipheriv, createDecipheriv, type KeyObject } from 'node:crypto'
@@ -29,12 +29,12 @@ import {
 import { readVarint, varintLength, writeVarint } from './varint.ts'
 
 export const GROUP_HEADER_LENGTH = 24
-/** Set in a frame's type when its payload goes on in the next frame. */
+/** Set in a frame's type if its payload continues in the next frame. */
 export const CONTINUED = 0x80
 
-/** Microseconds: what the header's field for the last frame's time holds. */
+/** Microseconds: the largest value of the header's field for the last frame's time. */
 const MAX_GROUP_TIME = 0xffff_ffff
-/** Below this zstd's own header eats what it saves. */
+/** Below this size zstd's own header outweighs its savings. */
 const MIN_COMPRESSED = 64
 const ZSTD_LEVEL = { params: { [constants.ZSTD_c_compressionLevel]: 1 } }
 
@@ -48,13 +48,13 @@ export interface GroupHeader {
   plainLength: number
 }
 
-/** What a group begins with, unless the one before it needed more: nearly all groups of a terminal are smaller. */
+/** Initial capacity, unless the previous group needed more: nearly all groups of a terminal are smaller. */
 const SMALL = 4096
-/** Buffers for the largest group, between two of them: a session in which nothing happens has none. */
+/** Free buffers for the largest group. They are shared, so that an idle session holds none. */
 const free: Buffer[] = []
 const MAX_FREE = 16
 
-/** Frames on their way into one group: a buffer that is filled, sealed, and given back. */
+/** Collects frames for one group in a buffer that is filled, sealed and released. */
 export class GroupBuilder {
   #buffer: Buffer | undefined
   #size = SMALL
@@ -68,8 +68,8 @@ export class GroupBuilder {
   }
 
   /**
-   * Appends a frame of at most MAX_FRAME_PAYLOAD bytes; false when the group has no room left for it.
-   * `time` is microseconds since the recording began, not less than that of the frame before.
+   * Appends a frame of at most MAX_FRAME_PAYLOAD bytes. Returns false if the group has no room left for it.
+   * `time` is microseconds since the recording began, not less than that of the previous frame.
    */
   append(type: number, channel: number, time: number, payload: Uint8Array): boolean {
     if (this.#frames > 0 && time - this.#first > MAX_GROUP_TIME) return false
@@ -89,7 +89,7 @@ export class GroupBuilder {
     return true
   }
 
-  /** Seals what is there as the group of this number, and begins anew. */
+  /** Seals the collected frames as the group of this number, and starts a new group. */
   seal(key: KeyObject, number: number, compress: boolean): { body: Buffer[]; frames: number; last: number } {
     const buffer = this.#buffer ?? Buffer.alloc(0)
     const plain = buffer.subarray(0, this.#length)
@@ -140,8 +140,8 @@ function sealGroup(
 }
 
 /**
- * Gives back the memory of a sealed group whose bytes nobody needs any more. The collector would do so too, but it runs for
- * every 64 MiB of such buffers, over the whole heap: that has cost as much as sealing.
+ * Releases the memory of a sealed group when its bytes are no longer used. The garbage collector would do so
+ * too, but it runs over the whole heap for every 64 MiB of such buffers, which has cost as much as sealing.
  */
 export function releaseGroup(body: readonly Buffer[]): void {
   for (const { buffer, byteLength } of body) {
@@ -156,7 +156,7 @@ function nonceOf(number: number): Buffer {
   return nonce
 }
 
-/** The part of a group that needs no key; undefined when it is malformed. */
+/** Parses the part of a group that needs no key. Returns undefined if it is malformed. */
 export function parseGroupHeader(body: Buffer): GroupHeader | undefined {
   if (body.length < GROUP_HEADER_LENGTH + GCM_TAG_LENGTH) return undefined
   const first = body.readBigUInt64BE(4)
@@ -179,7 +179,7 @@ export function parseGroupHeader(body: Buffer): GroupHeader | undefined {
   }
 }
 
-/** One frame as it stands in a group. `payload` is a view. */
+/** A frame as stored in a group. `payload` is a view. */
 export interface RawFrame {
   type: number
   channel: number
@@ -187,7 +187,9 @@ export interface RawFrame {
   payload: Buffer
 }
 
-/** Opens a group. Throws RecordingError `wrong_key` or `bad_group`; `offset` is the record's, for the message. */
+/**
+ * Opens a group. Throws RecordingError `wrong_key` or `bad_group`; `offset` is the record's, for the message.
+ */
 export function openGroup(key: KeyObject, body: Buffer, offset: number): RawFrame[] {
   const header = parseGroupHeader(body)
   if (!header)

@@ -16,30 +16,33 @@ import { FORMAT_VERSION, LINK_LENGTH, MAX_METADATA, MAX_SESSION_ID, PUBLIC_KEY_L
 export const MAGIC = Buffer.from('SPREC\r\n\x1a', 'latin1')
 export const HEADER_PREFIX_LENGTH = 16
 
-/** What the header says in clear: who, where, when, and who signs. */
+/** Fields of the header in clear text: user, addresses, time, signing key. */
 export type Metadata = Record<string, string | number>
 
 /** The fields that every header has. */
 export interface Header {
   session: string
-  /** Id of the signing key: what `signerId` gives for it. */
+  /** Id of the signing key, as computed by `signerId`. */
   signingKey: string
   /** Ed25519, 32 bytes. */
   publicKey: Buffer
   metadata: Metadata
 }
 
-/** A signing key's id: the first eight bytes of SHA-256 over its 32 bytes, in hex. */
+/** Returns a signing key's id: the first eight bytes of SHA-256 over its 32 bytes, in hex. */
 export function signerId(publicKey: Uint8Array): string {
   return createHash('sha256').update(publicKey).digest('hex').slice(0, 16)
 }
 
-/** The metadata's fields that name the signer; `publicKey` is the raw Ed25519 key. */
+/** Returns the metadata fields that name the signer; `publicKey` is the raw Ed25519 key. */
 export function signerMetadata(publicKey: Uint8Array): { signing_key: string; signing_public_key: string } {
   return { signing_key: signerId(publicKey), signing_public_key: Buffer.from(publicKey).toString('base64') }
 }
 
-/** Header and link for this metadata. Throws RecordingError `bad_header` when a field is missing or too long. */
+/**
+ * Returns header and link for this metadata. Throws RecordingError `bad_header` if a field is missing or too
+ * long.
+ */
 export function encodeHeader(metadata: Metadata): Buffer {
   const json = Buffer.from(JSON.stringify(metadata), 'utf8')
   if (json.length > MAX_METADATA) {
@@ -59,7 +62,7 @@ export function encodeHeader(metadata: Metadata): Buffer {
   return header
 }
 
-/** Length of header and link, from the first 16 bytes. Throws RecordingError. */
+/** Returns the length of header and link, from the first 16 bytes. Throws RecordingError. */
 export function headerLength(prefix: Buffer): number {
   if (!prefix.subarray(0, MAGIC.length).equals(MAGIC)) {
     throw new RecordingError('not_a_recording', 'the file does not begin with the magic of a recording', 0)

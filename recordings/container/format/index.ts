@@ -1,6 +1,6 @@
 /**
- * The index beside a recording (`session.idx`, docs/recording-format.md), to the byte. Only an aid: whatever is
- * wrong with it, it is made anew from the recording.
+ * The index beside a recording (`session.idx`, docs/recording-format.md), to the byte. Only an aid: an index
+ * with any fault is rebuilt from the recording.
  *
  *     0   8  magic `SPIDX\r\n` 0x1a
  *     8   2  version: 1
@@ -25,22 +25,22 @@ export const INDEX_FILE_NAME = 'session.idx'
 export const INDEX_VERSION = 1
 export const INDEX_HEADER_LENGTH = 100
 export const SALT_LENGTH = 32
-/** A block before compression. */
+/** Largest block before compression. */
 export const MAX_BLOCK_PLAIN = 32 * 1024 * 1024
-/** A block in the file. */
+/** Largest block in the file. */
 export const MAX_BLOCK = MAX_BLOCK_PLAIN + 1024
 
 const MAGIC = Buffer.from('SPIDX\r\n\x1a', 'latin1')
 const DIGEST_LENGTH = 32
-/** The part of the header that is written before the blocks: it is the blocks' additional data. */
+/** Start of the header's part that is written before the blocks: it is their additional data. */
 const BOUND_FROM = 16
 const BOUND_TO = 88
 
 export interface IndexHeader {
   directory: { number: number; offset: number; length: number }
-  /** Of the recording's file. */
+  /** Size of the recording's file. */
   size: number
-  /** Lower-case hex. */
+  /** Digest of the recording, in lower-case hex. */
   digest: string
   salt: Buffer
 }
@@ -58,7 +58,7 @@ export function encodeIndexHeader({ directory, size, digest, salt }: IndexHeader
   return header
 }
 
-/** undefined when it is no index of this version. */
+/** Parses the header. Returns undefined if it is not an index of this version. */
 export function parseIndexHeader(bytes: Buffer): IndexHeader | undefined {
   if (bytes.length < INDEX_HEADER_LENGTH || !bytes.subarray(0, MAGIC.length).equals(MAGIC)) return undefined
   const length = bytes.readUInt32BE(96)
@@ -72,8 +72,8 @@ export function parseIndexHeader(bytes: Buffer): IndexHeader | undefined {
 }
 
 /**
- * Seals and opens the blocks of one file. Its key is derived from the session's (HKDF-SHA256, RFC 5869) with a salt
- * that is drawn for each file: so no nonce meets another index's, nor a group's.
+ * Seals and opens the blocks of one file. Its key is derived from the session's (HKDF-SHA256, RFC 5869) with
+ * a random salt for each file, so that no nonce repeats one of another index or of a group.
  */
 export class BlockCipher {
   readonly #key: KeyObject
@@ -86,7 +86,7 @@ export class BlockCipher {
     this.#bound = encodeIndexHeader({ ...header, directory }).subarray(BOUND_FROM, BOUND_TO)
   }
 
-  /** Each number at most once. */
+  /** Seals a block. Use each number at most once. */
   seal(number: number, plain: Uint8Array): Buffer {
     const cipher = createCipheriv('aes-256-gcm', this.#key, nonceOf(number))
     cipher.setAAD(this.#bound)
@@ -95,7 +95,7 @@ export class BlockCipher {
     return Buffer.concat([ciphertext, cipher.getAuthTag()])
   }
 
-  /** undefined when the block is not what was sealed under this number. */
+  /** Opens a block. Returns undefined if the block is not the one that was sealed under this number. */
   open(number: number, block: Buffer): Buffer | undefined {
     if (block.length < GCM_TAG_LENGTH) return undefined
     const end = block.length - GCM_TAG_LENGTH

@@ -1,6 +1,6 @@
 /**
  * The numbers of the container (docs/recording-format.md). Those above the line are part of the format; those
- * below bound what a reader accepts, so that a forged file cannot cost more than them.
+ * below limit the cost of a forged file for a reader.
  */
 
 export const FORMAT_VERSION = 1
@@ -20,7 +20,7 @@ export const GCM_NONCE_LENGTH = 12
 export const MAX_GROUP_PLAIN = 256 * 1024
 /** A frame's payload; a longer one is split over several frames. */
 export const MAX_FRAME_PAYLOAD = 64 * 1024
-/** A structured payload (JSON) put together again from its frames. */
+/** A structured payload (JSON) joined from its frames. */
 export const MAX_STRUCTURED_PAYLOAD = 2 * 1024 * 1024
 /** The header's metadata. */
 export const MAX_METADATA = 64 * 1024
@@ -30,5 +30,5 @@ export const MAX_SESSION_ID = 64
 export const MAX_RECORD_BODY = MAX_GROUP_PLAIN + 1024
 /** Channel numbers. */
 export const MAX_CHANNEL = 0xffff_ffff
-/** The wrapped key: some hundred recipients. */
+/** The wrapped key: about a hundred recipients. */
 export const MAX_KEY_FILE = 64 * 1024

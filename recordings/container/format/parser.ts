@@ -1,7 +1,7 @@
 /**
- * The file as a stream of records: takes bytes in pieces of any size, gives the header and then one record after
- * the other, each checked for its place and its link. It needs no key, does no I/O, and never holds more than
- * one record beyond the piece that it was given.
+ * Parses the file as a stream of records: accepts bytes in pieces of any size, returns the header and then
+ * each record, and checks each record's sequence and link. It needs no key, does no I/O, and never holds more
+ * than one record beyond the current piece.
  */
 import { Buffer } from 'node:buffer'
 import { RecordingError } from './error.ts'
@@ -15,16 +15,16 @@ export interface PlacedRecord extends RecordHeader {
   offset: number
   end: number
   body: Buffer
-  /** The chain's head before the record, and after it. */
+  /** The chain's head before and after the record. */
   before: Buffer
   link: Buffer
 }
 
-/** Where in a file a record begins, and what must be known of what stands before it. */
+/** The place where a record begins in a file, with the chain's state before it. */
 export interface RecordPlace {
   offset: number
   sequence: number
-  /** The chain's head there: 32 bytes. */
+  /** The chain's head there, 32 bytes. */
   head: Buffer
 }
 
@@ -37,7 +37,7 @@ export class RecordParser {
   #head: Buffer = Buffer.alloc(0)
   #sequence = 0
 
-  /** A parser for the bytes from a place on; `header` is that of the file. */
+  /** Creates a parser for the bytes from a place on; `header` is that of the file. */
   static resume(header: Header, place: RecordPlace): RecordParser {
     const parser = new RecordParser()
     parser.#header = header
@@ -47,17 +47,17 @@ export class RecordParser {
     return parser
   }
 
-  /** Offset in the file of the first byte that was not taken yet. */
+  /** Offset in the file of the first unparsed byte. */
   get offset(): number {
     return this.#base + this.#at
   }
 
-  /** Bytes that were pushed and not taken yet: more than 0 at the file's end means that it is cut. */
+  /** Number of bytes pushed and not parsed yet. More than 0 at the file's end means that the file is cut. */
   get pending(): number {
     return this.#rest.length - this.#at
   }
 
-  /** The link of the last record (or of the header) that was taken: the chain's head. */
+  /** The chain's head: the link of the last parsed record, or of the header. */
   get head(): Buffer {
     return this.#head
   }
@@ -75,7 +75,7 @@ export class RecordParser {
     this.#rest = left.length === 0 ? view : Buffer.concat([left, view])
   }
 
-  /** The header; undefined while more bytes are needed. Throws RecordingError. */
+  /** Returns the header, or undefined if more bytes are needed. Throws RecordingError. */
   header(): Header | undefined {
     if (this.#header) return this.#header
     if (this.pending < HEADER_PREFIX_LENGTH) return undefined
@@ -87,7 +87,10 @@ export class RecordParser {
     return this.#header
   }
 
-  /** The next record; undefined while more bytes are needed. Call after `header`. Throws RecordingError. */
+  /**
+   * Returns the next record, or undefined if more bytes are needed. Call after `header`. Throws
+   * RecordingError.
+   */
   next(): PlacedRecord | undefined {
     const header = this.#peek()
     if (!header) return undefined
@@ -128,8 +131,8 @@ export class RecordParser {
   }
 
   /**
-   * Takes the next record for its header alone, whatever its sequence and link: to look around after a fault.
-   * undefined while more bytes are needed; throws RecordingError `damaged_header` as `next` does.
+   * Parses only the header of the next record, whatever its sequence and link: used to search on after a
+   * fault. Returns undefined if more bytes are needed; throws RecordingError `damaged_header` as `next` does.
    */
   skip(): RecordHeader | undefined {
     const header = this.#peek()

@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { createPublicKey, type KeyObject } from 'node:crypto'
 
-/** A public key from its 32 bytes. */
+/** Returns a public key from its 32 bytes. */
 export function publicKeyOf(raw: Uint8Array): KeyObject {
   return createPublicKey({
     key: { kty: 'OKP', crv: 'Ed25519', x: Buffer.from(raw).toString('base64url') },
@@ -10,7 +10,7 @@ export function publicKeyOf(raw: Uint8Array): KeyObject {
   })
 }
 
-/** The 32 bytes of an Ed25519 key (a private key gives its public half). */
+/** Returns the 32 bytes of an Ed25519 key; for a private key, of its public half. */
 export function rawPublicKey(key: KeyObject): Buffer {
   const jwk = (key.type === 'private' ? createPublicKey(key) : key).export({ format: 'jwk' })
   if (jwk.crv !== 'Ed25519' || jwk.x === undefined) throw new Error('expected an Ed25519 key')

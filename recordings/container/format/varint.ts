@@ -1,6 +1,8 @@
-/** Unsigned LEB128: seven bits a byte, least significant first, the high bit says that another byte follows. */
+/**
+ * Unsigned LEB128: seven bits a byte, least significant first; the high bit is set if another byte follows.
+ */
 
-/** Eight bytes carry 56 bits: over 2^53 - 1 a number is refused anyway. */
+/** Eight bytes carry 56 bits; numbers over 2^53 - 1 are rejected anyway. */
 export const MAX_VARINT_LENGTH = 8
 
 export function varintLength(value: number): number {
@@ -23,8 +25,8 @@ export function writeVarint(target: Uint8Array, offset: number, value: number): 
 }
 
 /**
- * Reads a varint; undefined when it is cut, too long, over `limit`, or not in its shortest form.
- * `offset` is that of the byte after it.
+ * Reads a varint. Returns undefined if it is cut, too long, over `limit`, or not in its shortest form. The
+ * returned `offset` is that of the byte after it.
  */
 export function readVarint(
   source: Uint8Array,

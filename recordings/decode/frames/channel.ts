@@ -1,13 +1,13 @@
-/** Which of a session's channels an export is about. */
+/** Selects the channels of a session for an export. */
 import type { ChannelOpen, Frame } from '../../container/frames.ts'
 import { FRAME } from '../../container/frames.ts'
 import { type DesktopSize, MAX_DESKTOP_SIDE } from '../graphics/events.ts'
 import { jsonOf, MAX_SIDE } from './payload.ts'
 
-/** What an exporter wants to know of a `channelOpen`. */
+/** The fields of a `channelOpen` that exporters use. */
 export type Opened = Pick<ChannelOpen, 'command' | 'terminal' | 'desktop'> & { kind: string }
 
-/** What a `channelOpen` says; what is malformed in it is left out. */
+/** Parses a `channelOpen`; malformed fields are left out. */
 export function channelOpenOf(payload: Uint8Array): Opened {
   const { kind, command, terminal, desktop } = fields(jsonOf(payload))
   const { type, columns, rows } = fields(terminal)
@@ -33,14 +33,14 @@ function isDesktopSide(value: unknown): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value > 0 && value <= MAX_DESKTOP_SIDE
 }
 
-/** A terminal may say that it has no columns; whoever draws it needs some. */
+/** A terminal may claim to have no columns, but drawing needs some. */
 function side(value: unknown, otherwise: number): number {
   return typeof value === 'number' && Number.isInteger(value) && value > 0 && value <= MAX_SIDE
     ? value
     : otherwise
 }
 
-/** Channels whose kind is kept: of a session with more, those that come later are counted only. */
+/** Channels whose kind is kept; later channels of a session are only counted. */
 const MAX_KEPT = 16 * 1024
 
 /** One of a session's channels. */
@@ -52,15 +52,15 @@ export interface ChannelBrief {
   isGraphic: boolean
 }
 
-/** The channels of a session. */
+/** A survey of a session's channels. */
 export interface Survey {
-  /** In the order in which they were opened. */
+  /** In the order in which the channels were opened. */
   channels: ChannelBrief[]
-  /** How many there are. */
+  /** Number of channels, including those that are only counted. */
   count: number
 }
 
-/** Reads all frames for the channels that they open. */
+/** Reads all frames and collects the channels that they open. */
 export async function surveyOf(frames: AsyncIterable<Frame>): Promise<Survey> {
   const channels: ChannelBrief[] = []
   let count = 0
@@ -80,26 +80,28 @@ export async function surveyOf(frames: AsyncIterable<Frame>): Promise<Survey> {
   return { channels, count }
 }
 
-/** The first channel with a terminal, else the first; undefined in a session without any. */
+/**
+ * Returns the first channel with a terminal, else the first channel, or undefined if the session has none.
+ */
 export function mainChannel({ channels }: Survey): ChannelBrief | undefined {
   return channels.find(({ hasTerminal }) => hasTerminal) ?? channels[0]
 }
 
-/** What an export shows of a session. */
+/** The part of a session that an export shows. */
 export interface Shown {
   channel: number | 'all'
-  /** Its place among the session's channels, from 1; absent where all are shown. */
+  /** Place among the session's channels, from 1. Absent if all are shown. */
   place?: number
-  /** How many channels the session has. */
+  /** Number of the session's channels. */
   count: number
 }
 
-/** What is shown and what is left out: `channel 5 (1 of 2)`. undefined: there is nothing to leave out. */
+/** Describes the shown part: `channel 5 (1 of 2)`. Returns undefined if nothing is left out. */
 export function leftOut({ channel, place, count }: Shown): string | undefined {
   return channel === 'all' || count <= 1 ? undefined : `channel ${channel} (${place ?? '?'} of ${count})`
 }
 
-/** The frames of one channel, or of all. */
+/** Yields the frames of one channel, or of all. */
 export async function* framesOfChannel(
   frames: AsyncIterable<Frame>,
   channel: number | 'all',

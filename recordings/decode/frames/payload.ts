@@ -1,9 +1,9 @@
-/** What stands in frames' payloads. A recording may hold anything: nothing here throws. */
+/** Parses frames' payloads. Nothing here throws, since a recording may hold any bytes. */
 import { TextDecoder } from 'node:util'
 import { jsonText } from '../../../src/model/json-text.ts'
 import { readVarint } from '../../container/format/varint.ts'
 
-/** A JSON payload; undefined when it is none. */
+/** Parses a JSON payload. Returns undefined if it is malformed. */
 export function jsonOf(payload: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload))
@@ -12,7 +12,7 @@ export function jsonOf(payload: Uint8Array): unknown {
   }
 }
 
-/** Rows and columns are at most this: what an exporter hands to other programs stays sane. */
+/** Upper limit of rows and columns, which keeps the input of other programs sane. */
 export const MAX_SIDE = 10_000
 
 export interface TerminalSize {
@@ -20,28 +20,28 @@ export interface TerminalSize {
   rows: number
 }
 
-/** A `resize` payload; undefined when it is malformed. */
+/** Parses a `resize` payload. Returns undefined if it is malformed. */
 export function sizeOf(payload: Uint8Array): TerminalSize | undefined {
   const columns = readVarint(payload, 0, MAX_SIDE)
   const rows = columns && readVarint(payload, columns.offset, MAX_SIDE)
   return columns && rows && { columns: columns.value, rows: rows.value }
 }
 
-/** An `inputWithheld` payload; undefined when it is malformed. */
+/** Parses an `inputWithheld` payload. Returns undefined if it is malformed. */
 export function countOf(payload: Uint8Array): number | undefined {
   return readVarint(payload, 0)?.value
 }
 
-/** A line of JSON that is harmless in a terminal, too. */
+/** Returns a line of JSON that is also safe in a terminal. */
 export function jsonLine(value: unknown): string {
   return `${jsonText(value)}\n`
 }
 
-/** UTF-8 decoders, one a stream, for a character may be cut between two frames. */
+/** UTF-8 decoders, one per stream, since a character may be cut between two frames. */
 export class StreamDecoders {
   readonly #decoders = new Map<string, TextDecoder>()
 
-  /** The text of this piece; bytes that are no UTF-8 become U+FFFD. */
+  /** Decodes a piece; invalid bytes become U+FFFD. */
   decode(channel: number, type: number, payload: Uint8Array): string {
     const name = `${channel}/${type}`
     let decoder = this.#decoders.get(name)
@@ -52,12 +52,12 @@ export class StreamDecoders {
     return decoder.decode(payload, { stream: true })
   }
 
-  /** Ends all streams: U+FFFD for each that was cut in the middle of a character. */
+  /** Ends all streams: returns U+FFFD for each stream that was cut within a character. */
   finish(): string {
     return [...this.#decoders.values()].map((decoder) => decoder.decode()).join('')
   }
 
-  /** Forgets a channel that is closed. */
+  /** Removes the decoders of a closed channel. */
   close(channel: number): void {
     for (const name of this.#decoders.keys()) if (name.startsWith(`${channel}/`)) this.#decoders.delete(name)
   }

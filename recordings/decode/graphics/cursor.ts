@@ -5,10 +5,10 @@ import type { Rectangle, Size } from './rectangle.ts'
 export interface Cursor {
   width: number
   height: number
-  /** The pixel that points. */
+  /** Column of the pixel that points. */
   hotX: number
   hotY: number
-  /** 0xAABBGGRR, the colours multiplied by alpha. */
+  /** 0xAABBGGRR, premultiplied by alpha. */
   pixels: Uint32Array
 }
 
@@ -20,7 +20,10 @@ export interface Point {
   y: number
 }
 
-/** What it covers of the picture when it points there; its width or height is 0 where it lies outside. */
+/**
+ * Returns the area of the picture that the cursor covers when it points there. Its width or height is 0 if it
+ * lies outside.
+ */
 export function cursorArea(framebuffer: Size, cursor: Cursor, at: Point): Rectangle {
   const left = at.x - cursor.hotX
   const top = at.y - cursor.hotY
@@ -34,7 +37,7 @@ export function cursorArea(framebuffer: Size, cursor: Cursor, at: Point): Rectan
   }
 }
 
-/** Draws it so that it points there; what lies outside is left out. */
+/** Draws the cursor so that it points there; the part outside of the picture is left out. */
 export function drawCursor(framebuffer: Framebuffer, cursor: Cursor, at: Point): void {
   const { x, y, width, height } = cursorArea(framebuffer, cursor, at)
   const { pixels } = framebuffer

@@ -1,24 +1,24 @@
 /**
- * How decoders wait: each is a generator that yields when it has to come back. A piece may end anywhere, and a few bytes
- * may ask for many pixels.
+ * Waiting in decoders: each decoder is a generator that yields when it has to be resumed. A piece may end
+ * anywhere, and a few bytes may request many pixels.
  */
 import type { Framebuffer } from './framebuffer.ts'
 
-/** The bytes that come next are not there yet. */
+/** The next bytes have not arrived yet. */
 export const MORE = 'more'
-/** Much was painted: whoever runs it may want to do something else first. */
+/** Many pixels were painted: the caller may want to do something else first. */
 export const PAUSE = 'pause'
 
-/** A rectangle or a message is done, and nothing of the next one was taken. */
+/** A rectangle or a message is complete, and no byte of the next one was read. */
 export const BOUNDARY = 'boundary'
 
 export type Wait = typeof MORE | typeof PAUSE | typeof BOUNDARY
 export type Decoding = Generator<Wait, void, void>
 
-/** Pixels between two pauses: some ten milliseconds. */
+/** Pixels between two pauses: about ten milliseconds. */
 const PIXELS_PER_TURN = 4 * 1024 * 1024
 
-/** What decoders paint on. */
+/** Drawing surface of the decoders, with a count of the painted pixels. */
 export class Easel {
   readonly framebuffer: Framebuffer
   #painted = 0
@@ -28,12 +28,12 @@ export class Easel {
     this.framebuffer = framebuffer
   }
 
-  /** Pixels that were painted so far, some of them many times. */
+  /** Number of pixels painted so far, including repainted ones. */
   get painted(): number {
     return this.#painted
   }
 
-  /** So many pixels were painted; true: it is time for a pause. */
+  /** Adds to the number of painted pixels. Returns true when a pause is due. */
   count(pixels: number): boolean {
     this.#painted += pixels
     if (this.#painted - this.#pausedAt < PIXELS_PER_TURN) return false

@@ -1,9 +1,9 @@
-/** Which parts of a picture have changed: some rectangles, joined where that costs few pixels. */
+/** The changed parts of a picture: a few rectangles, joined where that costs few pixels. */
 import type { Rectangle, Size } from './rectangle.ts'
 
-/** Past this they are joined whatever it costs. */
+/** Above this number, rectangles are joined at any cost. */
 export const MAX_DIRTY = 16
-/** Two rectangles are joined where the one around them has at most so many pixels more than both. */
+/** Extra pixels up to which two rectangles are joined into the one around them. */
 const WASTE = 4096
 
 export class DirtyRectangles {
@@ -12,7 +12,7 @@ export class DirtyRectangles {
   add(rectangle: Rectangle): void {
     if (rectangle.width === 0 || rectangle.height === 0) return
     let joined = rectangle
-    // What has grown may now be near to another.
+    // The grown rectangle may now be near to another.
     for (let at = this.#near(joined); at >= 0; at = this.#near(joined)) {
       joined = around(joined, this.#rectangles[at]!)
       this.#rectangles.splice(at, 1)
@@ -21,7 +21,7 @@ export class DirtyRectangles {
     if (this.#rectangles.length > MAX_DIRTY) this.#joinCheapest()
   }
 
-  /** All of them, cut to what lies inside a picture of this size; then there are none. */
+  /** Returns all rectangles, cut to a picture of this size, and clears them. */
   take(size: Size): Rectangle[] {
     const taken = this.#rectangles
     this.#rectangles = []
@@ -57,7 +57,7 @@ function cut({ x, y, width, height }: Rectangle, size: Size): Rectangle {
   return { x, y, width: Math.min(width, size.width - x), height: Math.min(height, size.height - y) }
 }
 
-/** Pixels that joining two would add to theirs; below zero where they overlap. */
+/** Returns the pixels that joining two rectangles would add; below zero if they overlap. */
 function waste(a: Rectangle, b: Rectangle): number {
   const { width, height } = around(a, b)
   return width * height - a.width * a.height - b.width * b.height

@@ -1,8 +1,8 @@
-/** What participants of a graphic session do, as frames carry it (docs/recording-format.md). */
+/** Input and size events of a graphic session, as frames carry them (docs/recording-format.md). */
 import { Buffer } from 'node:buffer'
 import { MAX_VARINT_LENGTH, readVarint, writeVarint } from '../../container/format/varint.ts'
 
-/** Sides of a desktop: both RFB and RDP count pixels with 16 bits. */
+/** Largest side of a desktop: both RFB and RDP count pixels with 16 bits. */
 export const MAX_DESKTOP_SIDE = 0xffff
 
 const PRESSED = 1
@@ -11,7 +11,7 @@ const WITHHELD = 2
 export interface PointerState {
   /** 0 is the session's user. */
   participant: number
-  /** Mask of the buttons that are down: bit 0 the left one (RFC 6143 7.5.5). */
+  /** Mask of the pressed buttons: bit 0 is the left one (RFC 6143 7.5.5). */
   buttons: number
   x: number
   y: number
@@ -20,9 +20,9 @@ export interface PointerState {
 export interface KeyPress {
   participant: number
   isDown: boolean
-  /** As in X11 (RFC 6143 7.5.4); absent: which key it was is not kept. */
+  /** As in X11 (RFC 6143 7.5.4). Absent if the key is not recorded. */
   keysym?: number
-  /** The key's place on the keyboard (XT scan code), where the viewer says it. */
+  /** The key's place on the keyboard (XT scan code), if the viewer sends it. */
   code?: number
 }
 
@@ -31,12 +31,12 @@ export interface DesktopSize {
   height: number
 }
 
-/** The payload of a `pointer` frame. */
+/** Returns the payload of a `pointer` frame. */
 export function encodePointer({ participant, buttons, x, y }: PointerState): Buffer {
   return encodeVarints([participant, buttons, x, y])
 }
 
-/** undefined when it is malformed. */
+/** Returns undefined if the payload is malformed. */
 export function parsePointer(payload: Uint8Array): PointerState | undefined {
   const [participant, buttons, x, y] = parseVarints(payload, 4) ?? []
   if (participant === undefined || buttons === undefined || x === undefined || y === undefined)
@@ -44,13 +44,13 @@ export function parsePointer(payload: Uint8Array): PointerState | undefined {
   return { participant, buttons, x, y }
 }
 
-/** The payload of a `key` frame. */
+/** Returns the payload of a `key` frame. */
 export function encodeKey({ participant, isDown, keysym, code = 0 }: KeyPress): Buffer {
   const flags = (isDown ? PRESSED : 0) | (keysym === undefined ? WITHHELD : 0)
   return encodeVarints([participant, flags, ...(keysym === undefined ? [] : [keysym, code])])
 }
 
-/** undefined when it is malformed. */
+/** Returns undefined if the payload is malformed. */
 export function parseKey(payload: Uint8Array): KeyPress | undefined {
   const [participant, flags] = parseVarints(payload, 2) ?? []
   if (participant === undefined || flags === undefined) return undefined
@@ -61,12 +61,12 @@ export function parseKey(payload: Uint8Array): KeyPress | undefined {
   return { ...press, keysym, ...(code !== 0 && { code }) }
 }
 
-/** The payload of a `desktop_size` frame. */
+/** Returns the payload of a `desktop_size` frame. */
 export function encodeDesktopSize({ width, height }: DesktopSize): Buffer {
   return encodeVarints([width, height])
 }
 
-/** undefined when it is malformed. */
+/** Returns undefined if the payload is malformed. */
 export function parseDesktopSize(payload: Uint8Array): DesktopSize | undefined {
   const [width, height] = parseVarints(payload, 2, MAX_DESKTOP_SIDE) ?? []
   return width === undefined || height === undefined ? undefined : { width, height }

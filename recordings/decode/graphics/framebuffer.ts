@@ -1,4 +1,4 @@
-/** The pixels of a desktop as a target had them drawn, and which of them have changed. */
+/** The pixels of a target's desktop, with the areas that have changed. */
 import { DirtyRectangles } from './dirty.ts'
 import { MalformedGraphics } from './malformed.ts'
 import type { Rectangle, Size } from './rectangle.ts'
@@ -12,10 +12,10 @@ export function rgb(red: number, green: number, blue: number): number {
   return (BLACK | (blue << 16) | (green << 8) | red) >>> 0
 }
 
-/** Where there are pixels that could not be drawn: what was there before is there no longer. */
+/** Colour of pixels that could not be drawn: their old content is no longer valid. */
 export const UNDRAWN = rgb(128, 128, 128)
 
-/** Throws MalformedGraphics when a desktop of this size is not drawn. */
+/** Throws MalformedGraphics if a desktop of this size is too large to draw. */
 export function requireSize({ width, height }: Size): void {
   if (width > 0 && height > 0 && width * height <= MAX_PIXELS) return
   throw new MalformedGraphics(
@@ -29,7 +29,7 @@ export class Framebuffer {
   #pixels: Uint32Array<ArrayBuffer>
   readonly #dirty = new DirtyRectangles()
 
-  /** Black. Throws MalformedGraphics when it is too large. */
+  /** Starts black. Throws MalformedGraphics if the size is too large. */
   constructor(size: Size) {
     requireSize(size)
     this.#width = size.width
@@ -46,17 +46,20 @@ export class Framebuffer {
     return this.#height
   }
 
-  /** Row by row from the top. Who writes to it says so with `touch`. */
+  /** Pixels row by row from the top. A caller that writes to them calls `touch`. */
   get pixels(): Uint32Array<ArrayBuffer> {
     return this.#pixels
   }
 
-  /** The same as bytes: red, green, blue, 255. */
+  /** The same pixels as bytes: red, green, blue, 255. */
   get bytes(): Uint8Array<ArrayBuffer> {
     return new Uint8Array(this.#pixels.buffer)
   }
 
-  /** What both sizes have stays where it is, the rest is black. Throws MalformedGraphics when it is too large. */
+  /**
+   * Keeps the area common to both sizes; the rest is black. Throws MalformedGraphics if the size is too
+   * large.
+   */
   resize(size: Size): void {
     if (size.width === this.#width && size.height === this.#height) return
     requireSize(size)
@@ -71,7 +74,7 @@ export class Framebuffer {
     this.touch({ x: 0, y: 0, ...size })
   }
 
-  /** Throws MalformedGraphics when not all of it lies inside. */
+  /** Throws MalformedGraphics unless the rectangle lies inside. */
   requireInside({ x, y, width, height }: Rectangle): void {
     if (x >= 0 && y >= 0 && x + width <= this.#width && y + height <= this.#height) return
     throw new MalformedGraphics(
@@ -79,7 +82,7 @@ export class Framebuffer {
     )
   }
 
-  /** The rectangle has to lie inside. */
+  /** Fills the rectangle, which must lie inside. */
   fill({ x, y, width, height }: Rectangle, colour: number): void {
     for (let row = y; row < y + height; row++) {
       const from = row * this.#width + x
@@ -87,7 +90,7 @@ export class Framebuffer {
     }
   }
 
-  /** Copies what is at `fromX`, `fromY` to the rectangle; both have to lie inside, and may overlap. */
+  /** Copies the area at `fromX`, `fromY` to the rectangle; both must lie inside, and may overlap. */
   copy(fromX: number, fromY: number, { x, y, width, height }: Rectangle): void {
     const isUpwards = fromY >= y
     for (let step = 0; step < height; step++) {
@@ -97,12 +100,12 @@ export class Framebuffer {
     }
   }
 
-  /** Pixels of this rectangle were written. */
+  /** Marks the pixels of this rectangle as changed. */
   touch(rectangle: Rectangle): void {
     this.#dirty.add(rectangle)
   }
 
-  /** Which pixels may have changed since the last call: a few rectangles that lie inside. */
+  /** Returns the areas that may have changed since the last call: a few rectangles that lie inside. */
   takeDirty(): Rectangle[] {
     return this.#dirty.take(this)
   }

@@ -1,6 +1,6 @@
 /**
- * Streams of zlib (RFC 1950) that go through a whole session, a piece in each rectangle. Node's own can neither be used
- * synchronously piece by piece nor be asked for its state; pako's can, and browsers have it, too.
+ * Zlib streams (RFC 1950) that last a whole session, with one piece in each rectangle. Node's zlib cannot
+ * inflate piece by piece synchronously, nor expose its state; pako can do both, and runs in browsers.
  */
 import {
   Z_BUF_ERROR,
@@ -17,32 +17,34 @@ import { type Decoding, type Easel, MORE, PAUSE } from './decoding.ts'
 import { MalformedGraphics, UndrawableGraphics } from './malformed.ts'
 import { type PieceSource, Source } from './source.ts'
 
-/** As far back as a stream may point. */
+/** Farthest distance that a stream may refer back. */
 export const WINDOW = 32 * 1024
 const RAW_WINDOW_BITS = -15
-/** Bytes that are inflated at a time. */
+/** Bytes inflated per step. */
 const STEP = 16 * 1024
-/** Bytes of a pixel, to say what inflating bytes that are not painted costs. */
+/** Bytes of a pixel, to express the cost of inflated bytes that are not painted. */
 const PIXEL = 4
-/** Bits of ZStream.data_type: how many of the last byte are not used yet, and whether a block has just ended. */
+/**
+ * Bits of ZStream.data_type: the number of unused bits of the last byte, and whether a block has just ended.
+ */
 const UNUSED_BITS = 0x3f
 const AFTER_BLOCK = 0x80
 
 export class InflateStream {
   #stream: ZStream | undefined
-  /** It stands behind a block, and at the beginning of a byte. */
+  /** Set after a block, at the beginning of a byte. */
   #isAtBoundary = false
-  /** The newest output, up to twice WINDOW. */
+  /** The latest output, up to twice WINDOW. */
   readonly #window = new Uint8Array(2 * WINDOW)
   #windowEnd = 0
   #isBroken = false
 
-  /** What went through it was no zlib: nothing more comes out of it until it begins anew. */
+  /** True after invalid zlib data: the stream returns nothing until it is reset. */
   get isBroken(): boolean {
     return this.#isBroken
   }
 
-  /** Begins anew with the next piece, as Tight may ask for. */
+  /** Restarts with the next piece, on Tight's request. */
   reset(): void {
     this.#stream = undefined
     this.#isBroken = false
@@ -51,8 +53,8 @@ export class InflateStream {
   }
 
   /**
-   * Inflates from `input` to `output`: how much of both was used. Throws MalformedGraphics on what is no zlib, and from
-   * then on.
+   * Inflates from `input` to `output` and returns the bytes used of both. Throws MalformedGraphics on invalid
+   * zlib data, and on every call after that.
    */
   inflate(input: Uint8Array, output: Uint8Array): { read: number; written: number } {
     if (this.#isBroken) throw new MalformedGraphics('expected zlib to go on, and it broke off before')
@@ -72,7 +74,7 @@ export class InflateStream {
       this.#isBroken = true
       throw new MalformedGraphics(`expected zlib, got what cannot be inflated: ${stream.msg || status}`)
     }
-    // A call that gets nowhere says nothing of the place.
+    // A call without progress does not show the position.
     if (stream.next_in > 0 || stream.next_out > 0) {
       this.#isAtBoundary = (stream.data_type & AFTER_BLOCK) !== 0 && (stream.data_type & UNUSED_BITS) === 0
     }
@@ -81,8 +83,8 @@ export class InflateStream {
   }
 
   /**
-   * What the stream goes on with: its newest output, empty for one that has not begun, 'broken' for one that is. undefined
-   * where it stands in the middle of a block or a byte, as it does not after a flush.
+   * Returns the state for `restore`: the latest output, empty for a stream that has not begun, or 'broken'.
+   * Returns undefined in the middle of a block or a byte, which does not occur after a flush.
    */
   snapshot(): Uint8Array | 'broken' | undefined {
     if (this.#isBroken) return 'broken'
@@ -91,7 +93,7 @@ export class InflateStream {
     return this.#window.slice(Math.max(0, this.#windowEnd - WINDOW), this.#windowEnd)
   }
 
-  /** Goes on where `snapshot` was taken. */
+  /** Continues from the state that `snapshot` returned. */
   restore(snapshot: Uint8Array | 'broken'): void {
     this.reset()
     if (snapshot === 'broken') {
@@ -128,14 +130,14 @@ export class InflateStream {
   }
 }
 
-/** What a rectangle's piece of a stream inflates to. */
+/** The inflated bytes of a rectangle's piece of a stream. */
 export class InflatedSource extends Source {
   readonly #stream: InflateStream
   readonly #input: PieceSource
-  /** Bytes of the piece that were not inflated yet. */
+  /** Bytes of the piece that are not inflated yet. */
   #rest: number
 
-  /** `length` bytes of `input` are the piece. */
+  /** The piece is the next `length` bytes of `input`. */
   constructor(stream: InflateStream, input: PieceSource, length: number) {
     super()
     this.#stream = stream
@@ -144,8 +146,8 @@ export class InflatedSource extends Source {
   }
 
   /**
-   * Draws from the piece with `draw`, then takes what is left of it: inflated, for the stream goes on with it, or as it is
-   * where that is broken. Throws UndrawableGraphics when the piece could not be drawn.
+   * Draws from the piece with `draw`, then consumes the rest of it: inflated, since the stream continues
+   * after it, or unread if the stream is broken. Throws UndrawableGraphics if the piece could not be drawn.
    */
   *drawn(draw: Decoding, easel: Easel): Decoding {
     let flaw: MalformedGraphics | undefined
@@ -166,7 +168,7 @@ export class InflatedSource extends Source {
     throw new UndrawableGraphics(flaw.message)
   }
 
-  /** Inflates what is left of the piece. */
+  /** Inflates the rest of the piece. */
   *#finish(easel: Easel): Decoding {
     do {
       const surplus = this.end - this.at
@@ -185,7 +187,7 @@ export class InflatedSource extends Source {
     }
   }
 
-  /** Throws MalformedGraphics when the piece ends before. */
+  /** Throws MalformedGraphics if the piece ends too early. */
   protected fill(count: number): boolean {
     while (this.end - this.at < count) {
       const had = this.end - this.at
@@ -197,7 +199,7 @@ export class InflatedSource extends Source {
     return true
   }
 
-  /** One step; false: what comes next of the piece is not there. */
+  /** Inflates one step. Returns false if the next bytes of the piece have not arrived. */
   #inflate(count: number): boolean {
     this.#makeRoom(Math.max(count, STEP))
     const there = Math.min(this.#rest, this.#input.length)

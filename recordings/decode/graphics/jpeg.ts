@@ -1,6 +1,6 @@
 /**
- * Pictures in JPEG, by libjpeg-turbo in WebAssembly: what viewers use, so colours come out as they saw them. Its memory
- * is its own, and given back when something goes wrong in it.
+ * Decodes JPEG with libjpeg-turbo in WebAssembly: viewers use the same library, so the colours match. It has
+ * its own memory, which is released after an error in it.
  */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -9,24 +9,27 @@ import type { Size } from './rectangle.ts'
 
 /** TJPF_RGBA of libjpeg-turbo. */
 const RGBA = 7
-/** Of one picture; servers send rectangles of some ten thousand. */
+/** Largest picture; servers send rectangles of some ten thousand pixels. */
 export const MAX_JPEG_PIXELS = 2 ** 24
-/** Bytes of memory that stay for the next picture. */
+/** Bytes of memory that are kept for the next picture. */
 const KEPT_MEMORY = 32 * 1024 * 1024
-/** Scans of a picture that is not progressive: one for each part of its colours. */
+/** Scans of a picture that is not progressive: one for each colour component. */
 const MAX_SCANS = 4
 const MARKER = 0xff
 const SOI = 0xd8
 const SOS = 0xda
 const EOI = 0xd9
-/** Frames in baseline and extended sequential, coded by Huffman; the other kinds are progressive, lossless, arithmetic. */
+/**
+ * Baseline and extended sequential frames, Huffman coded; the other kinds are progressive, lossless or
+ * arithmetic.
+ */
 const SEQUENTIAL = [0xc0, 0xc1]
 const FRAMES_FROM = 0xc0
 const FRAMES_TO = 0xcf
-/** Of the frames' numbers those that are none. */
+/** Markers in the range of the frames that do not start a frame. */
 const NO_FRAMES = [0xc4, 0xc8, 0xcc]
 
-/** As much of it as is used here: its types come with those of browsers only. */
+/** The part of WebAssembly that is used here: its types come only with those of browsers. */
 declare const WebAssembly: {
   Module: new (code: Uint8Array) => object
   Instance: new (module: object, imports: Record<string, object>) => { exports: object }
@@ -55,8 +58,8 @@ let codeOfCodec: object | undefined
 let codec: Codec | undefined
 
 /**
- * The colours of a picture, row by row. Throws MalformedGraphics where it is none of this size, or a progressive one:
- * servers send none, and a few bytes of it can ask for hours of work.
+ * Returns the colours of a picture, row by row. Throws MalformedGraphics if it has another size or is
+ * progressive: servers send no progressive pictures, and a few bytes of one can cost hours of work.
  */
 export function decodeJpeg(bytes: Uint8Array, size: Size): Uint32Array {
   requireOf(bytes, size)
@@ -66,7 +69,7 @@ export function decodeJpeg(bytes: Uint8Array, size: Size): Uint32Array {
     if (codec.memory.buffer.byteLength > KEPT_MEMORY) codec = undefined
     return colours
   } catch (error) {
-    // Whatever it holds of this picture goes with it.
+    // Release the codec with its memory of this picture.
     codec = undefined
     if (error instanceof MalformedGraphics) throw error
     throw new MalformedGraphics('expected a JPEG, got one that cannot be decoded')
@@ -129,7 +132,10 @@ function requireOf(bytes: Uint8Array, { width, height }: Size): void {
   }
 }
 
-/** Zero stands behind an FF in a scan's data; restarts, begin and end have none. */
+/**
+ * Returns whether a length follows the marker. Not after the zero behind an FF in a scan's data, a restart,
+ * begin or end.
+ */
 function hasLength(marker: number): boolean {
   return marker !== 0 && marker !== 1 && !(marker >= 0xd0 && marker <= EOI)
 }

@@ -1,11 +1,11 @@
-/** A line at the bottom of a picture that says what the picture cannot. */
+/** Draws a line at the bottom of a picture, with information that the picture cannot show. */
 import { GLYPH_HEIGHT, GLYPH_WIDTH, glyphOf } from '../../../src/drawing/font.ts'
 import { type Framebuffer, rgb } from './framebuffer.ts'
 
 const BEHIND = rgb(160, 0, 0)
 const TEXT = rgb(255, 255, 255)
 
-/** Draws it into the picture; what is too long is cut. */
+/** Draws the text into the picture and cuts it to the width. */
 export function drawNote(picture: Framebuffer, text: string): void {
   const { width, height, pixels } = picture
   const top = Math.max(0, height - GLYPH_HEIGHT)

@@ -1,4 +1,4 @@
-/** What painters keep in a keyframe, for JSON: bytes in base64. */
+/** Packs the bytes of a painter's state for the JSON of a keyframe, in base64. */
 import { Buffer } from 'node:buffer'
 import type { Cursor } from './cursor.ts'
 

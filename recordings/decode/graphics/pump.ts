@@ -1,12 +1,12 @@
-/** Feeds the decoder of a graphic channel with its bytes: what painters of every protocol do alike. */
+/** Feeds the bytes of a graphic channel to its decoder: the part that painters of all protocols share. */
 import { type Decoding, MORE, PAUSE, type Wait } from './decoding.ts'
 import { MalformedGraphics } from './malformed.ts'
 import { PieceSource } from './source.ts'
 
 export class Pump {
-  /** Where the decoder takes its bytes from. */
+  /** Source of the decoder's bytes. */
   readonly source = new PieceSource()
-  /** The decoder's word: of what comes next nothing is read yet. */
+  /** Set by the decoder while no byte of the next message has been read. */
   isBetween = true
   readonly #decoding: Decoding
   #isPaused = false
@@ -16,22 +16,22 @@ export class Pump {
     this.#decoding = decoding
   }
 
-  /** Why nothing more is decoded. */
+  /** Reason why decoding has stopped. */
   get stopped(): string | undefined {
     return this.#stopped
   }
 
-  /** More can be painted without another byte. */
+  /** True if more can be painted without another byte. */
   get isPaused(): boolean {
     return this.#isPaused
   }
 
-  /** A snapshot may be taken: the bytes so far do not end in the middle of something. */
+  /** True if a snapshot may be taken: the bytes so far do not end within a message or rectangle. */
   get isAtPlace(): boolean {
     return this.isBetween && !this.#isPaused && this.source.length === 0 && this.#stopped === undefined
   }
 
-  /** Decodes some of a piece and says how many of its bytes that were, as `Painter.paint` does. */
+  /** Decodes a part of a piece and returns the bytes consumed, as `Painter.paint` does. */
   take(piece: Uint8Array): number {
     if (this.#stopped !== undefined) return piece.length
     this.source.push(piece)
@@ -55,7 +55,7 @@ export class Pump {
     while (rest.length > 0 || this.#isPaused)
   }
 
-  /** The stream is not what it should be; any other error is thrown on. */
+  /** Stops on a malformed stream; any other error is thrown again. */
   stop(error: unknown): void {
     if (!(error instanceof MalformedGraphics)) throw error
     this.#stopped = error.message

@@ -1,16 +1,16 @@
-/** Bytes that a decoder takes in order, as far as they have come. */
+/** Bytes that a decoder reads in order, as far as they have arrived. */
 
 export abstract class Source {
   protected buffer: Uint8Array = new Uint8Array(0)
   protected at = 0
   protected end = 0
 
-  /** Whether the next `count` bytes are there; if not, the decoder comes back when there are more. */
+  /** Returns whether the next `count` bytes have arrived. If not, the decoder waits for more. */
   has(count: number): boolean {
     return this.end - this.at >= count || this.fill(count)
   }
 
-  /** This, `u16` … and `take` only after `has`. */
+  /** Call this, `u16` … and `take` only after `has`. */
   u8(): number {
     return this.buffer[this.at++]!
   }
@@ -27,12 +27,12 @@ export abstract class Source {
     return this.u32() | 0
   }
 
-  /** The next byte, which is not taken. */
+  /** Returns the next byte without consuming it. */
   peek(): number {
     return this.buffer[this.at]!
   }
 
-  /** A view, until `has` is called again. */
+  /** Returns a view, valid until `has` is called again. */
   take(count: number): Uint8Array {
     const taken = this.buffer.subarray(this.at, this.at + count)
     this.at += count
@@ -43,12 +43,12 @@ export abstract class Source {
   protected abstract fill(count: number): boolean
 }
 
-/** What comes from the recording, in pieces. */
+/** The bytes of a recording, in pieces. */
 export class PieceSource extends Source {
-  /** Bytes that were left of pieces; undefined while `buffer` is a piece itself. */
+  /** Remaining bytes of earlier pieces. Undefined while `buffer` is a piece itself. */
   #store: Uint8Array | undefined
 
-  /** Takes a piece, which must not change before the next call or `keep`. */
+  /** Adds a piece, which must not change before the next call or `keep`. */
   push(piece: Uint8Array): void {
     if (this.length === 0) {
       this.buffer = piece
@@ -62,23 +62,23 @@ export class PieceSource extends Source {
     }
   }
 
-  /** Bytes that are there. */
+  /** Number of available bytes. */
   get length(): number {
     return this.end - this.at
   }
 
-  /** The next bytes, which are not taken. */
+  /** Returns the next bytes without consuming them. */
   view(count: number): Uint8Array {
     return this.buffer.subarray(this.at, this.at + count)
   }
 
-  /** The last piece may change from now on: what is left of it is copied. */
+  /** Copies the rest of the last piece, which may change from now on. */
   keep(): void {
     if (this.length > 0) this.#reserve(0)
     else this.buffer = new Uint8Array(0)
   }
 
-  /** Drops what is left of the last piece, which is pushed again: how many bytes that are. */
+  /** Drops the rest of the last piece and returns its length: the caller pushes those bytes again. */
   giveBack(piece: Uint8Array): number {
     const count = Math.min(this.length, piece.length)
     this.end -= count
@@ -89,7 +89,7 @@ export class PieceSource extends Source {
     return false
   }
 
-  /** Twice what is there at a time, so that many small pieces cost no more than a large one. */
+  /** Doubles the buffer, so that many small pieces cost no more than a large one. */
   #reserve(count: number): void {
     const { length } = this
     if (this.#store && this.#store.length - this.end >= count) return

@@ -1,7 +1,7 @@
-/** How a cell of the emulator looks, as a Select Graphic Rendition sequence (ECMA-48 8.3.117). */
+/** Attributes of the emulator's cells as a Select Graphic Rendition sequence (ECMA-48 8.3.117). */
 import type { IBufferCell } from '@xterm/headless'
 
-/** What cells and the emulator's current attributes have in common. */
+/** Attributes common to cells and to the emulator's current state. */
 export type Attributes = Pick<
   IBufferCell,
   | 'getFgColor'
@@ -21,7 +21,7 @@ export type Attributes = Pick<
   | 'isOverline'
 >
 
-/** The sequence that sets these attributes, whatever was set before. */
+/** Returns the sequence that sets these attributes, whatever was set before. */
 export function sgrOf(attributes: Attributes): string {
   const codes = [
     0,
@@ -40,7 +40,7 @@ export function sgrOf(attributes: Attributes): string {
   return codes.length === 1 ? '\x1b[m' : `\x1b[${codes.join(';')}m`
 }
 
-/** The same for a cell that was erased: it has a background, and nothing else that shows. */
+/** Returns the sequence for an erased cell: it has a background, and no other visible attribute. */
 export function backgroundOf(cell: Pick<Attributes, 'isBgRGB' | 'isBgPalette' | 'getBgColor'>): string {
   const kind = cell.isBgRGB() ? 'rgb' : cell.isBgPalette() ? 'palette' : 'default'
   return `\x1b[${[0, ...colour(40, kind, cell.getBgColor())].join(';')}m`
@@ -58,7 +58,7 @@ const FLAGS: readonly [(attributes: Attributes) => unknown, number][] = [
   [(attributes) => attributes.isOverline(), 53],
 ]
 
-/** `base` is 30 for the text, 40 for what is behind it. */
+/** `base` is 30 for the text, 40 for the background. */
 function colour(base: number, kind: 'rgb' | 'palette' | 'default', value: number): number[] {
   if (kind === 'rgb') return [base + 8, 2, (value >> 16) & 0xff, (value >> 8) & 0xff, value & 0xff]
   if (kind === 'default') return []

@@ -1,6 +1,7 @@
 /**
- * A terminal in memory (xterm.js without a screen): for replaying and indexing, never in a proxy. What a recording
- * writes to it passes the filter first, so that it holds no titles, links or strings, and every number is bounded.
+ * A terminal in memory (xterm.js without a screen) for replaying and indexing, never in a proxy. A
+ * recording's output passes the filter first, so it holds no titles, links or strings, and every number is
+ * limited.
  */
 import { createRequire } from 'node:module'
 import type { IBufferLine, Terminal } from '@xterm/headless'
@@ -8,17 +9,17 @@ import { FOR_EMULATOR, MAX_ROWS, TerminalFilter } from './filter.ts'
 import { internalsOf } from './internals.ts'
 import { canSnapshot, snapshotOf } from './snapshot.ts'
 
-// It is CommonJS, and Node does not see the names that it exports.
+// The module is CommonJS, and Node does not see the names that it exports.
 const { Terminal: Xterm } = createRequire(import.meta.url)(
   '@xterm/headless',
 ) as typeof import('@xterm/headless')
 
 /**
- * A larger terminal is emulated in this size, as one of MAX_ROWS: a cell costs 24 bytes, and a sequence that clears the
- * screen as many cells as there are.
+ * A larger terminal is emulated in this size, or in MAX_ROWS: a cell costs 24 bytes, and a sequence that
+ * clears the screen costs as many cells as there are.
  */
 export const MAX_COLUMNS = 500
-/** Characters that wait to be written, above which `push` wants to be waited for. */
+/** Pending characters above which `push` returns a promise. */
 const MAX_PENDING = 64 * 1024
 
 export interface Size {
@@ -37,7 +38,7 @@ export class Emulator {
   readonly #filter = new TerminalFilter(FOR_EMULATOR)
   #pending = ''
 
-  /** `convertEol`: line feeds return too, as for output that no terminal's driver has seen. */
+  /** `convertEol`: line feeds also return the carriage, for output that did not pass a terminal driver. */
   constructor(size: Size, options: { convertEol?: boolean } = {}) {
     const { columns, rows } = bounded(size)
     this.#terminal = new Xterm({
@@ -53,23 +54,23 @@ export class Emulator {
     return { columns: this.#terminal.cols, rows: this.#terminal.rows }
   }
 
-  /** Whether a snapshot would miss nothing of what was pushed. */
+  /** True if a snapshot would contain all the pushed text. */
   get isBetweenSequences(): boolean {
     return this.#filter.isBetweenSequences
   }
 
-  /** Whether the state has a snapshot; call after `settle`. */
+  /** True if the state has a snapshot; read after `settle`. */
   get canSnapshot(): boolean {
     return canSnapshot(this.#terminal)
   }
 
-  /** Takes output. A promise is to be waited for before more is pushed. */
+  /** Writes output. A returned promise must be awaited before the next push. */
   push(text: string): Promise<void> | undefined {
     this.#pending += this.#filter.push(text)
     return this.#pending.length > MAX_PENDING ? this.settle() : undefined
   }
 
-  /** Resolves when everything that was pushed is on the screen. */
+  /** Resolves when all the pushed text is on the screen. */
   settle(): Promise<void> {
     const text = this.#pending
     this.#pending = ''
@@ -88,12 +89,12 @@ export class Emulator {
     await new Promise<void>((resolve) => this.#terminal.write(snapshot, resolve))
   }
 
-  /** The state as text; call after `settle`. */
+  /** Returns the state as text; call after `settle`. */
   snapshot(): string {
     return snapshotOf(this.#terminal)
   }
 
-  /** Row `y` of the screen, from 0; call after `settle`. */
+  /** Returns row `y` of the screen, from 0; call after `settle`. */
   line(y: number): IBufferLine | undefined {
     const { active } = this.#terminal.buffer
     return active.getLine(active.baseY + y)
@@ -108,7 +109,7 @@ export class Emulator {
     }
   }
 
-  /** The screen's rows as text, without spaces at their ends. */
+  /** Returns the screen's rows as text, without spaces at their ends. */
   text(): string[] {
     return Array.from({ length: this.#terminal.rows }, (_, y) => this.line(y)?.translateToString(true) ?? '')
   }

@@ -1,8 +1,8 @@
 /**
- * What of a recording may reach the terminal of whoever replays it: text, and the sequences that colour it, move
- * the cursor, erase and scroll. It is a list of what passes, so that what nobody thought of does not: titles,
- * clipboard, hyperlinks, reports and queries (whose answers would be typed into the auditor's shell), printing,
- * key and mouse modes.
+ * Filters a recording for the terminal of the viewer: text passes, and the sequences that colour it, move the
+ * cursor, erase and scroll. It is a list of permitted sequences, so that unknown ones are dropped: titles,
+ * clipboard, hyperlinks, reports and queries (whose answers would be typed into the auditor's shell),
+ * printing, key and mouse modes.
  */
 import { type TerminalHandler, TerminalParser } from './parser.ts'
 
@@ -10,9 +10,9 @@ import { type TerminalHandler, TerminalParser } from './parser.ts'
 const CONTROLS: ReadonlySet<number> = new Set([0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f])
 /** DECSC, DECRC, IND, NEL, RI. */
 const ESCAPES: ReadonlySet<string> = new Set(['7', '8', 'D', 'E', 'M'])
-/** Character sets: ASCII, UK, and the line drawing that text interfaces use; to G0 and G1. */
+/** Character sets: ASCII, UK, and the line drawing of text interfaces; to G0 and G1. */
 const CHARACTER_SETS: ReadonlySet<string> = new Set(['(0', '(A', '(B', ')0', ')A', ')B'])
-/** Final characters of sequences without prefix and intermediates, and how many parameters they may have. */
+/** Final characters of sequences without prefix and intermediates, with their limit of parameters. */
 const SEQUENCES: ReadonlyMap<string, number> = new Map([
   ...[...'ABCDEFGIJKLMPSTXZ@`abde'].map((final): [string, number] => [final, 1]),
   ...[...'Hfr'].map((final): [string, number] => [final, 2]),
@@ -21,44 +21,44 @@ const SEQUENCES: ReadonlyMap<string, number> = new Map([
   ['u', 0],
 ])
 /**
- * Set and reset: insert mode; of the private ones wrap, cursor, and the alternate screen. Not origin mode (6): it
- * cannot be taken back without moving the cursor.
+ * Set and reset: insert mode; of the private ones wrap, cursor, and the alternate screen. Not origin mode
+ * (6): it cannot be reset without moving the cursor.
  */
 const MODES: ReadonlySet<string> = new Set(['4', '?7', '?25', '?47', '?1047', '?1048', '?1049'])
-/** Digits of a parameter; fewer for REP, which writes as many characters as it says. */
+/** Digits of a parameter; fewer for REP, which writes as many characters as its parameter. */
 const PARAMETER = /^\d{0,4}$/
 const REPETITIONS = /^\d{0,3}$/
-/** SGR also knows sub-parameters: `4:3`, `38:2::10:20:30`. */
+/** SGR also has sub-parameters: `4:3`, `38:2::10:20:30`. */
 const SGR_PARAMETER = /^[\d:]{0,32}$/
 
 /**
- * Puts the terminal back as the recording may have left it: character set, colours, modes, main screen, and the
- * scrolling region, whose reset moves the cursor.
+ * Resets the terminal after a recording: character set, colours, modes, main screen, and the scrolling
+ * region, whose reset moves the cursor.
  */
 export const TERMINAL_RESET = '\x1b(B\x0f\x1b[m\x1b[4l\x1b[?7h\x1b[?25h\x1b[?1047l\x1b7\x1b[r\x1b8'
 
-/** Rows that a terminal in memory has at most. */
+/** Limit of rows of a terminal in memory. */
 export const MAX_ROWS = 200
 
-/** What passes beside the list above. */
+/** Permitted sequences beside the list above. */
 export interface Passing {
   /** Intermediates and final character. */
   escapes: ReadonlySet<string>
-  /** Final characters (with intermediates before them), and how many parameters they may have. */
+  /** Final characters (with intermediates before them), with their limit of parameters. */
   sequences: ReadonlyMap<string, number>
   modes: ReadonlySet<string>
-  /** Lines that a sequence scrolls, inserts or deletes at most. */
+  /** Limit of lines that a sequence scrolls, inserts or deletes. */
   maxLines?: number
 }
 
-/** Scroll up and down, insert and delete lines: emulators do it line by line. */
+/** Scroll up and down, insert and delete lines: emulators do these line by line. */
 const LINE_WISE = 'STLM'
 
 const NOTHING_MORE: Passing = { escapes: new Set(), sequences: new Map(), modes: new Set() }
 
 /**
- * For an emulator in memory, which nobody else's settings live in: also reset, tab stops, origin mode, and the
- * alignment pattern.
+ * For an emulator in memory, which has no user's settings: also permits reset, tab stops, origin mode, and
+ * the alignment pattern.
  */
 export const FOR_EMULATOR: Passing = {
   escapes: new Set(['c', 'H', '#8']),
@@ -67,7 +67,7 @@ export const FOR_EMULATOR: Passing = {
     ['!p', 0],
   ]),
   modes: new Set(['?6']),
-  // As many as a terminal in memory has.
+  // The number of rows of a terminal in memory.
   maxLines: MAX_ROWS,
 }
 
@@ -80,12 +80,12 @@ export class TerminalFilter implements TerminalHandler {
     this.#more = more
   }
 
-  /** Whether `push` has kept nothing back of what it was given. */
+  /** True if `push` holds back no part of the text. */
   get isBetweenSequences(): boolean {
     return this.#parser.isBetweenSequences
   }
 
-  /** What of `text` may be shown. Sequences may be cut anywhere between calls. */
+  /** Returns the part of `text` that may be shown. Sequences may be cut anywhere between calls. */
   push(text: string): string {
     this.#parser.push(text)
     const passed = this.#passed
@@ -126,7 +126,10 @@ export class TerminalFilter implements TerminalHandler {
   }
 }
 
-/** Text from a recording for a line of a listing: control characters, and those that turn text around, are shown. */
+/**
+ * Escapes a recording's text for a line of a listing: control characters, and characters that reverse the
+ * text.
+ */
 export function harmless(text: string): string {
   return text.replace(
     /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,

@@ -1,11 +1,12 @@
 /**
- * What of xterm.js a snapshot needs and its interface does not show. The one file that knows xterm.js's insides:
- * test/recordings/decode/terminal/emulator.test.ts holds them, and with it the version in package.json.
+ * Internals of xterm.js that a snapshot needs and its interface does not show. This is the only file that
+ * uses them: test/recordings/decode/terminal/emulator.test.ts checks them, and with them the version in
+ * package.json.
  */
 import type { Terminal } from '@xterm/headless'
 import type { Attributes } from './attributes.ts'
 
-/** A character set is a table of the characters that it replaces; ASCII has none. */
+/** A character set is a table of replaced characters; ASCII has none. */
 export type Charset = Readonly<Record<string, string>> | undefined
 
 export interface InnerBuffer {
@@ -33,11 +34,11 @@ interface Inner {
 export interface Internals {
   attributes: Attributes
   charsets: readonly Charset[]
-  /** Which of them is chosen, and what characters are written by now. */
+  /** The selected character set, and the set in use. */
   shift: number
   charset: Charset
   isCursorHidden: boolean
-  /** REP would repeat what was printed last. */
+  /** Set if REP would repeat the last printed character. */
   hasJustPrinted: boolean
   active: InnerBuffer
   normal: InnerBuffer

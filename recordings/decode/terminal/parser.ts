@@ -1,7 +1,7 @@
 /**
- * Splits a terminal's output into what it does: text, control characters, and escape sequences (ECMA-48, the
- * states of a DEC terminal as in Paul Williams's parser). Takes decoded text in pieces cut anywhere. Strings (OSC,
- * DCS, SOS, PM, APC) are skipped: nothing that reads a recording has a use for them.
+ * Splits a terminal's output into text, control characters, and escape sequences (ECMA-48, the states of a
+ * DEC terminal as in Paul Williams's parser). Accepts decoded text in pieces cut anywhere. Strings (OSC, DCS,
+ * SOS, PM, APC) are skipped: no reader of a recording uses them.
  */
 
 export interface TerminalHandler {
@@ -17,11 +17,11 @@ export interface TerminalHandler {
 
 type State = 'ground' | 'escape' | 'csi' | 'csiIgnore' | 'string' | 'stringEscape'
 
-/** Characters of a sequence's prefix, parameters and intermediates; a longer one is dropped. */
+/** Limit of characters of a sequence's prefix, parameters and intermediates; a longer sequence is dropped. */
 export const MAX_SEQUENCE_LENGTH = 128
 /**
- * Characters of a string that are skipped. A string that nobody ends would otherwise hide all that follows from
- * whoever reads the recording.
+ * Limit of skipped characters of a string: a string without an end would otherwise hide the rest of the
+ * recording.
  */
 export const MAX_STRING_LENGTH = 64 * 1024
 
@@ -32,7 +32,7 @@ const DEL = 0x7f
 const BEL = 0x07
 const CSI_C1 = 0x9b
 const ST_C1 = 0x9c
-/** `P X ] ^ _` after ESC, and the C1 controls that mean the same. */
+/** `P X ] ^ _` after ESC, and the equivalent C1 controls. */
 const STRING_STARTERS = new Set(['P', 'X', ']', '^', '_'])
 const STRING_STARTERS_C1 = new Set([0x90, 0x98, 0x9d, 0x9e, 0x9f])
 
@@ -46,7 +46,7 @@ export class TerminalParser {
     this.#handler = handler
   }
 
-  /** Whether what comes next begins anew: no sequence, and no string, is in the middle. */
+  /** True between sequences and strings, not within one. */
   get isBetweenSequences(): boolean {
     return this.#state === 'ground'
   }
@@ -63,7 +63,7 @@ export class TerminalParser {
     if (this.#state === 'ground' && text.length > printed) this.#handler.print(text.slice(printed))
   }
 
-  /** False when the character is to be printed after all. */
+  /** Returns false if the character is to be printed after all. */
   #take(code: number, character: string): boolean {
     if (this.#state === 'string' || this.#state === 'stringEscape') return this.#takeInString(code, character)
     if (code === ESC) {
@@ -115,7 +115,7 @@ export class TerminalParser {
 
   #takeInCsi(code: number, character: string): boolean {
     if (code > 0x7e) {
-      // No sequence holds such a character: terminals give up here, and print it.
+      // No sequence contains such a character: terminals give up here, and print it.
       this.#state = 'ground'
       return false
     }
@@ -137,7 +137,7 @@ export class TerminalParser {
   #takeInString(code: number, character: string): boolean {
     this.#skipped++
     if (this.#state === 'stringEscape' && character !== '\\') {
-      // ESC ends a string whatever follows it, and begins what it begins.
+      // ESC ends a string and begins a sequence, whatever follows.
       this.#enter('escape')
       return this.#take(code, character)
     }

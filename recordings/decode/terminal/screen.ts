@@ -1,4 +1,4 @@
-/** What one channel shows: its frames, drawn on an emulator. */
+/** Draws the frames of one channel on an emulator. */
 
 import { FRAME, type Frame } from '../../container/frames.ts'
 import { channelOpenOf } from '../frames/channel.ts'
@@ -6,14 +6,14 @@ import { sizeOf } from '../frames/payload.ts'
 import { Emulator, type Size } from './emulator.ts'
 import { Utf8Stream } from './utf8.ts'
 
-/** For what has no terminal: the output of a command. */
+/** Size for a channel without a terminal: the output of a command. */
 export const PLAIN_SIZE: Size = { columns: 80, rows: 24 }
 
-/** What a playhead moves on: frames in, something to look at. */
+/** A view that a playhead draws: frames in, a picture out. */
 export interface Shown {
-  /** Draws a frame of the channel. A promise is to be waited for before the next frame. */
+  /** Draws a frame of the channel. A returned promise must be awaited before the next frame. */
   apply(frame: Frame): Promise<void> | undefined
-  /** Resolves when all of it is drawn. */
+  /** Resolves when all frames are drawn. */
   settle(): Promise<void>
   destroy(): void
 }
@@ -29,13 +29,13 @@ export class Screen implements Shown {
     this.emulator = new Emulator(size, { convertEol: !hasTerminal })
   }
 
-  /** For the channel that this `channelOpen` begins. */
+  /** Creates a screen for the channel of this `channelOpen`. */
   static of(payload: Uint8Array): Screen {
     const { terminal } = channelOpenOf(payload)
     return new Screen(terminal ?? PLAIN_SIZE, terminal !== undefined)
   }
 
-  /** Draws a frame of this channel. A promise is to be waited for before the next frame. */
+  /** Draws a frame of this channel. A returned promise must be awaited before the next frame. */
   apply(frame: Pick<Frame, 'type' | 'payload'>): Promise<void> | undefined {
     switch (frame.type) {
       case FRAME.output:
@@ -59,7 +59,7 @@ export class Screen implements Shown {
     this.emulator.destroy()
   }
 
-  /** Whether a snapshot of the emulator, once it has settled, misses nothing of the frames so far. */
+  /** True if a snapshot of the settled emulator would contain all the frames so far. */
   get isBetween(): boolean {
     return this.emulator.isBetweenSequences && !this.#output.isPartial && !this.#error.isPartial
   }

@@ -1,6 +1,7 @@
 /**
- * A terminal's state as the text that, written to a fresh emulator of the same size, gives that state: the screen
- * (and the main screen behind an alternate one), cursor, colours, scrolling region, modes, character sets, tab stops.
+ * A terminal's state as a text that restores it when written to a fresh emulator of the same size: the screen
+ * (and the main screen behind an alternate one), cursor, colours, scrolling region, modes, character sets,
+ * tab stops.
  */
 import type { IBuffer, Terminal } from '@xterm/headless'
 import { backgroundOf, sgrOf } from './attributes.ts'
@@ -8,21 +9,21 @@ import { type Charset, type InnerBuffer, type Internals, internalsOf } from './i
 
 const DEFAULT_TAB = 8
 const PLAIN = '\x1b[m'
-/** What a fresh terminal has for attributes and character set, and for a saved cursor. */
+/** Attributes, character set and saved cursor of a fresh terminal. */
 const NOTHING_SET = `${PLAIN}\x1b(B`
 const NOTHING_SAVED = `\x1b[1;1H${PLAIN}\x0f\x1b(B`
 
-/** The emulator has no scrollback, and is between two sequences. */
+/** Returns the snapshot of an emulator that has no scrollback and is between two sequences. */
 export function snapshotOf(terminal: Terminal): string {
   const inner = internalsOf(terminal)
   const { active, normal } = terminal.buffer
   let text = '\x1b[?7l'
   if (active.type === 'alternate') {
     text += `${bufferOf(terminal, normal, inner.normal)}${saved(terminal, inner.normal)}\x1b7`
-    // The present background would fill the screen that is switched to.
+    // The current background would fill the screen that is switched to.
     text += `${NOTHING_SET}\x1b[?1047h`
   } else {
-    // Of an alternate screen that was left only the saved cursor is still there.
+    // Only the saved cursor of an alternate screen that was left is still in use.
     const left = saved(terminal, inner.alternate)
     if (left !== NOTHING_SAVED) text += `\x1b[?1047h${left}\x1b7\x1b[?1047l${NOTHING_SET}`
   }
@@ -31,13 +32,13 @@ export function snapshotOf(terminal: Terminal): string {
   return text + modes(terminal, inner) + cursor(terminal, inner)
 }
 
-/** What each of the two screens has of its own. */
+/** Returns the state that each of the two screens has of its own. */
 function bufferOf(terminal: Terminal, buffer: IBuffer, inner: InnerBuffer): string {
   const region = `\x1b[${inner.scrollTop + 1};${inner.scrollBottom + 1}r`
   return `${rowsOf(buffer, terminal.rows)}${tabsOf(inner, terminal.cols)}${region}`
 }
 
-/** Every row that has something on it, each from its own first column. */
+/** Returns every row that is not empty, each from its own first column. */
 function rowsOf(buffer: IBuffer, rows: number): string {
   let text = ''
   for (let y = 0; y < rows; y++) {
@@ -57,13 +58,14 @@ function rowOf(buffer: IBuffer, y: number): string {
   for (let x = 0; x < columns; x++) {
     const cell = line?.getCell(x)
     const characters = cell?.getChars() ?? ''
-    // The right half of a wide character has no width; neither has an accent with no letter before it.
+    // The right half of a wide character has no width; neither has an accent without a letter before it.
     const isAlone = cell?.getWidth() === 0
     const isCovering = wasWide && !isAlone
     wasWide = cell?.getWidth() === 2
     if (!cell || (isAlone && characters === '')) continue
     if (isCovering) {
-      // Over a right half, where only the last column's contents get to. A wide character without room erases it.
+      // Write over a right half, which only the last column's contents can reach. A wide character without
+      // room erases it.
       const covering = characters === '' ? `${backgroundOf(cell)}界` : sgrOf(cell) + characters
       if (x === columns - 1) text += covering
       continue
@@ -78,7 +80,7 @@ function rowOf(buffer: IBuffer, y: number): string {
     // A sequence between them keeps the accent from the character before.
     if (look !== before || isAlone) text += look
     before = look
-    // A cell that was erased has a background and no character: it is erased again.
+    // An erased cell has a background and no character: erase it again.
     if (characters === '') {
       text += '\x1b[X'
       skipped = 1
@@ -101,8 +103,8 @@ function tabsOf({ tabs }: InnerBuffer, columns: number): string {
 }
 
 /**
- * Cursor, attributes and character set as they were saved (DECSC). The cursor comes back on the screen, so it is saved
- * there: one past the last column is the last column.
+ * Restores the saved cursor, attributes and character set (DECSC). A cursor that was saved one past the last
+ * column is restored to the last column, and saved there.
  */
 function saved(
   { cols, rows }: Terminal,
@@ -125,14 +127,14 @@ function modes(terminal: Terminal, inner: Internals): string {
   return text
 }
 
-/** Chosen from the tables, or come back with a saved cursor. */
+/** Returns the sequence for a character set that was selected, or restored with a saved cursor. */
 function charset({ shift, charset: now, charsets }: Internals): string {
   return `${shift === 1 ? '\x0e' : '\x0f'}${now === charsets[shift] ? '' : '\x1b8'}`
 }
 
 /**
- * Whether there is a text that gives this state. There is none for a character set that is neither chosen nor saved,
- * nor for a cursor that has just printed where nothing stands any more, or half a wide character.
+ * Returns whether a snapshot can restore this state. It cannot if a character set is neither selected nor
+ * saved, or if the character before the cursor is gone or half of a wide one.
  */
 export function canSnapshot(terminal: Terminal): boolean {
   const inner = internalsOf(terminal)
@@ -143,12 +145,18 @@ export function canSnapshot(terminal: Terminal): boolean {
   return now === active.savedCharset && (last === undefined || !isReplaced(last, now))
 }
 
-/** What was printed last is printed again: it may be repeated (REP), and past the last column only that gets there. */
+/**
+ * Returns whether the last character is printed again: REP may repeat it, and the cursor gets past the last
+ * column only by printing.
+ */
 function isPrintedAgain(terminal: Terminal, { active, hasJustPrinted }: Internals): boolean {
   return active.x >= terminal.cols || (active.x > 0 && hasJustPrinted)
 }
 
-/** The cell before the cursor, and its column. No characters: they are gone, or cannot be printed there again. */
+/**
+ * Returns the cell before the cursor, and its column. No characters if they are gone, or cannot be printed
+ * there again.
+ */
 function lastPrinted(terminal: Terminal, { active: { x, y } }: Internals) {
   const { active } = terminal.buffer
   const line = active.getLine(active.baseY + y)
@@ -156,19 +164,23 @@ function lastPrinted(terminal: Terminal, { active: { x, y } }: Internals) {
   const isRightHalf = before?.getWidth() === 0 && before.getChars() === ''
   const column = isRightHalf ? x - 2 : x - 1
   const cell = line?.getCell(column)
-  // Without wrapping, what comes past the last column may stand on, or stop before, a wide character's right half.
+  // Without wrapping, text past the last column may stand on a wide character's right half, or stop before
+  // it.
   const isOverWide = line?.getCell(column - 1)?.getWidth() === 2
   const endsHere = (cell?.getWidth() || 1) === x - column
   const characters = endsHere && !isOverWide ? (cell?.getChars() ?? '') : ''
   return { column, width: x - column, characters, look: cell ? sgrOf(cell) : PLAIN }
 }
 
-/** Whether printing these characters of one cell would show another; accents after the first are in no character set. */
+/**
+ * Returns whether printing a cell's characters would show others; accents after the first are in no character
+ * set.
+ */
 function isReplaced(characters: string, charset: Charset): boolean {
   return charset?.[characters.charAt(0)] !== undefined
 }
 
-/** Prints what is on the screen already: a character set must not replace it a second time. */
+/** Prints a character of the screen again: a character set must not replace it a second time. */
 function printed(characters: string, { charset: now, charsets, shift }: Internals): string {
   if (!isReplaced(characters, now)) return characters
   const [which, chosen] = shift === 1 ? [')', charsets[1]] : ['(', charsets[0]]
@@ -184,9 +196,9 @@ function cursor(terminal: Terminal, inner: Internals): string {
   if (!isPrintedAgain(terminal, inner)) return `${set}\x1b[${row};${x + 1}H${look}`
   const last = lastPrinted(terminal, inner)
   let text = `${set}\x1b[${row};${last.column + 1}H${last.look}`
-  // In insert mode it makes room for itself: it takes the place that it leaves.
+  // In insert mode the character shifts the row: delete the place that it leaves.
   if (terminal.modes.insertMode) text += `\x1b[${last.width}P`
   text += printed(last.characters, inner)
-  // A sequence after it, and it is not repeated.
+  // A sequence after the character prevents its repetition.
   return inner.hasJustPrinted ? text : text + look
 }

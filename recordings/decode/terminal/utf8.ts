@@ -1,10 +1,10 @@
-/** A stream of UTF-8 that is cut anywhere, and knows whether it is cut within a character. */
+/** Decodes a stream of UTF-8 that may be cut anywhere, and detects a cut within a character. */
 export class Utf8Stream {
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true })
-  /** Bytes that the present character still wants. */
+  /** Missing bytes of the current character. */
   #wanted = 0
 
-  /** The text of this piece; bytes that are no UTF-8 become U+FFFD. */
+  /** Decodes a piece; invalid bytes become U+FFFD. */
   decode(bytes: Uint8Array): string {
     // Only the last character can be incomplete, and it begins in the last three bytes or before the piece.
     for (let at = Math.max(0, bytes.length - 3); at < bytes.length; at++) this.#follow(bytes[at]!)

@@ -1,18 +1,18 @@
 /**
- * The text that a session showed, as lines with their times, for whoever looks for something in it: escape sequences
- * are carried out within a line and gone otherwise, as in the transcript. It is bounded, and a flood of output costs
- * only its own seconds.
+ * Collects the text that a session showed, as lines with their times, for a search: escape sequences are
+ * applied within a line and dropped otherwise, as in the transcript. Its size is limited, and a flood of
+ * output loses only its own seconds.
  */
 import { FRAME, type Frame } from '../../container/frames.ts'
 import { jsonOf, StreamDecoders } from '../frames/payload.ts'
 import { harmless } from '../terminal/filter.ts'
 import { Transcript } from './text.ts'
 
-/** Bytes of output of one channel that are read in any one second; what comes on top is left out. */
+/** Bytes of one channel's output that are read per second; the rest is left out. */
 export const MAX_PER_SECOND = 64 * 1024
-/** Bytes of a session's output that are read: a screen that is drawn again and again holds few lines that are new. */
+/** Bytes of a session's output that are read: a screen that is redrawn again and again has few new lines. */
 export const MAX_READ = 64 * 1024 * 1024
-/** Characters and lines of a session's output; what comes later is left out. */
+/** Characters and lines of a session's output; later ones are left out. */
 export const MAX_TEXT = 8 * 1024 * 1024
 export const MAX_LINES = 200_000
 /** Commands of a session, and operations on files. */
@@ -21,7 +21,7 @@ export const MAX_OPERATIONS = 100_000
 const MAX_LINE_TEXT = 1024
 /** Channels that are read at a time. */
 const MAX_CHANNELS = 64
-/** Lines that are remembered of a channel: a screen that is drawn again says nothing new. */
+/** Lines remembered per channel: a redrawn screen shows nothing new. */
 const REMEMBERED = 256
 const SECOND = 1_000_000
 
@@ -37,7 +37,7 @@ interface Reading {
   decoders: StreamDecoders
   second: number
   bytes: number
-  /** The newest last. */
+  /** Recent lines, the newest last. */
   recent: Set<string>
   lastTime: number
 }
@@ -46,14 +46,14 @@ export class SessionLines {
   readonly output: TextLine[] = []
   readonly files: TextLine[] = []
   readonly commands: TextLine[] = []
-  /** Something was left out. */
+  /** Set if something was left out. */
   isPartial = false
   readonly #readings = new Map<number, Reading>()
   #length = 0
   readonly #maxRead: number
   #bytes = 0
 
-  /** `maxRead`: bytes of output that are read at most. */
+  /** `maxRead`: limit of the bytes of output that are read. */
   constructor(maxRead = MAX_READ) {
     this.#maxRead = maxRead
   }
@@ -65,12 +65,12 @@ export class SessionLines {
     else if (frame.type === FRAME.channelClose) this.#close(frame.channel)
   }
 
-  /** There are no more frames. */
+  /** Ends all channels after the last frame. */
   finish(): void {
     for (const channel of [...this.#readings.keys()]) this.#close(channel)
   }
 
-  /** What there is to keep, once all frames were added. */
+  /** Returns the collected lines, once all frames were added. */
   kept(): Pick<SessionLines, 'output' | 'files' | 'commands' | 'isPartial'> {
     const { output, files, commands, isPartial } = this
     return { output, files, commands, isPartial }
@@ -88,7 +88,7 @@ export class SessionLines {
     reading.bytes += payload.length
     reading.lastTime = time
     if (isOver) {
-      // What comes next may begin in the middle of a sequence or a character.
+      // The next piece may begin within a sequence or a character.
       this.isPartial = true
       if (reading.page.current === '') return
       this.#endLine(channel, reading)
@@ -153,7 +153,7 @@ export class SessionLines {
 
   #file(frame: Frame): void {
     const { operation, path, target, direction } = fieldsOf(frame)
-    // What went up or down is an event of its own.
+    // Uploads and downloads have events of their own.
     if (direction !== undefined || path === '') return
     this.#operation(this.files, frame, [operation, path, target])
   }

@@ -1,7 +1,7 @@
 /**
- * A channel as plain text: what stood on the lines, without colours. Sequences that edit the current line are
- * carried out (an erased typo does not show, a progress bar shows its last state), those that leave it begin a new
- * one, all others are gone, and no control character but the line's end is in the result.
+ * A channel as plain text: its lines without colours. Sequences that edit the current line are applied (an
+ * erased typo does not show, a progress bar shows its last state), those that leave the line begin a new one,
+ * and all others are dropped. The result contains no control character but the line's end.
  */
 import { FRAME, type Frame } from '../../container/frames.ts'
 import { describeFrame } from '../describe.ts'
@@ -15,8 +15,9 @@ export const MAX_LINE = 4096
 const TAB = 8
 
 /**
- * Pieces of text, lines ended by LF. Frames that are no output stand on lines of their own, in brackets. The first line
- * says what is left out; where all channels are shown, each line begins with its channel.
+ * Yields pieces of text, lines ended by LF. Frames other than output stand on lines of their own, in
+ * brackets. The first line names the channels that are left out; if all channels are shown, each line begins
+ * with its channel.
  */
 export async function* exportText(frames: AsyncIterable<Frame>, shown: Shown): AsyncGenerator<string> {
   const lacks = leftOut(shown)
@@ -36,7 +37,7 @@ export async function* exportText(frames: AsyncIterable<Frame>, shown: Shown): A
   for (const page of pages.values()) yield page.finish()
 }
 
-/** The bytes that a channel has shown, as they were. */
+/** Yields a channel's output bytes unchanged. */
 export async function* exportBytes(
   frames: AsyncIterable<Frame>,
   { channel }: Shown,
@@ -62,7 +63,7 @@ class ChannelPage {
       case FRAME.errorOutput:
         this.#page.push(this.#decoders.decode(frame.channel, frame.type, frame.payload))
         break
-      // The target echoed it: it is in the output already. A resize says nothing to a reader.
+      // Echoed input is already in the output. A resize does not matter to a reader.
       case FRAME.input:
       case FRAME.inputWithheld:
       case FRAME.resize:
@@ -91,7 +92,7 @@ class ChannelPage {
   }
 }
 
-/** Lines with the characters that turn text around shown as such, like those that a listing shows. */
+/** Escapes the characters that reverse text, for lines as in a listing. */
 export function harmlessLines(text: string): string {
   return text.split('\n').map(harmless).join('\n')
 }
@@ -107,19 +108,19 @@ export class Transcript implements TerminalHandler {
     this.#parser.push(text)
   }
 
-  /** The lines that were finished since the last call. */
+  /** Returns the lines finished since the last call. */
   take(): string {
     const done = this.#done
     this.#done = ''
     return done
   }
 
-  /** The line that is not finished. */
+  /** The unfinished line. */
   get current(): string {
     return this.#cells.join('')
   }
 
-  /** Ends the current line if there is something on it. */
+  /** Ends the current line if it is not empty. */
   breakLine(): void {
     if (this.#cells.length > 0) this.#newLine()
     this.#column = 0

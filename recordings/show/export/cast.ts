@@ -1,7 +1,7 @@
 /**
- * asciicast v2 and v3 (https://docs.asciinema.org/manual/asciicast/v2/ and v3/) of one channel, or of all in the order
- * of what they showed: what `asciinema play` shows. It plays the file in the terminal of whoever looks at it, so what
- * does more than draw is left out, unless it is wanted as it was.
+ * asciicast v2 and v3 (https://docs.asciinema.org/manual/asciicast/v2/ and v3/) of one channel, or of all in
+ * the order of their output, for `asciinema play`. It plays the file in the viewer's terminal, so sequences
+ * that do more than draw are left out, unless the raw bytes are requested.
  */
 
 import type { Metadata } from '../../container/format/header.ts'
@@ -11,19 +11,19 @@ import { jsonLine, jsonOf, sizeOf } from '../../decode/frames/payload.ts'
 import { harmless } from '../../decode/terminal/filter.ts'
 import { ChannelOutput } from './output.ts'
 
-/** A channel without a terminal has no size. */
+/** Size of a channel without a terminal. */
 const DEFAULT_SIZE = { columns: 80, rows: 24 }
 
-/** v3 has times since the event before, and the exit status. */
+/** v3 stores times since the previous event, and the exit status. */
 export type CastVersion = 2 | 3
 
 export interface CastOptions {
   version?: CastVersion
-  /** Nothing is filtered. */
+  /** Set to filter nothing. */
   isRaw?: boolean
 }
 
-/** Lines of the .cast; `metadata` is the recording's header. */
+/** Yields lines of the .cast; `metadata` is the recording's header. */
 export async function* exportCast(
   frames: AsyncIterable<Frame>,
   shown: Shown,
@@ -33,7 +33,7 @@ export async function* exportCast(
   const output = new ChannelOutput({ isRaw, isNamed: shown.channel === 'all' })
   let opened: number | undefined
   let last = 0
-  // In microseconds, as sums of rounded seconds drift.
+  // In microseconds, since sums of rounded seconds drift.
   let told = 0
   for await (const frame of framesOfChannel(frames, shown.channel)) {
     if (opened === undefined) {

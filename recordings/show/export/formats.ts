@@ -1,4 +1,4 @@
-/** Every form that a recording can be had in. */
+/** The formats of a recording's export. */
 import { Readable } from 'node:stream'
 import { encodeColourPng, encodePng, titled } from '../../../src/drawing/png.ts'
 import { OpenedRecording } from '../../container/opened.ts'
@@ -31,20 +31,20 @@ export const EXPORT_FORMATS = [
   'webm',
 ] as const
 export type ExportFormat = (typeof EXPORT_FORMATS)[number]
-/** Those of a session that shows a desktop. */
+/** Formats of a session that shows a desktop. */
 export const GRAPHIC_FORMATS: readonly ExportFormat[] = ['png', 'mp4', 'webm', 'json', 'txt']
 
 export interface ExportChoice {
   format: ExportFormat
-  /** Absent: the one that one most likely wants to see; JSON has all of them then, and HTML in any case. */
+  /** Absent for the main channel; JSON then contains all channels, and HTML always does. */
   channel?: number | 'all'
-  /** Of cast, ttyrec and txt: the bytes as they were, with all that they do to a terminal. */
+  /** For cast, ttyrec and txt: unfiltered bytes, with all their effects on a terminal. */
   raw?: boolean
-  /** The moment of a PNG, in seconds since the recording began; absent: the end. */
+  /** Moment of a PNG, in seconds since the recording began. Absent for the end. */
   at?: number
 }
 
-/** ffmpeg is wanted and not installed. */
+/** ffmpeg is needed and not installed. */
 export class FfmpegMissing extends Error {
   constructor() {
     super('ffmpeg is not installed: on Debian, apt-get install ffmpeg')
@@ -52,7 +52,7 @@ export class FfmpegMissing extends Error {
   }
 }
 
-/** The session shows a desktop, which this form cannot hold. */
+/** The session shows a desktop, which this format cannot hold. */
 export class GraphicSession extends Error {
   constructor() {
     super(`expected a form for a graphic session: ${GRAPHIC_FORMATS.join(', ')}`)
@@ -60,7 +60,7 @@ export class GraphicSession extends Error {
   }
 }
 
-/** The recording has nothing to show in that form, or not that channel. */
+/** The recording has nothing to show in this format, or does not have this channel. */
 export class NothingToShow extends Error {
   constructor(session: string, channel: number | 'all' | undefined) {
     const none = 'opened no channel: only json has something to show'
@@ -69,15 +69,15 @@ export class NothingToShow extends Error {
   }
 }
 
-/** The form cannot hold what was asked for. */
+/** The format does not support the chosen options. */
 export class BadChoice extends Error {
   override name = 'BadChoice'
 }
 
-/** Forms that may be had with what does more than draw. */
+/** Formats that can contain unfiltered bytes. */
 const RAW_FORMATS: readonly ExportFormat[] = ['cast', 'cast3', 'ttyrec', 'txt']
 
-/** Throws BadChoice when these do not go together. */
+/** Throws BadChoice if these options do not go together. */
 export function requireChoice({ format, channel, raw }: ExportChoice): void {
   if (raw === true && !RAW_FORMATS.includes(format)) {
     throw new BadChoice(`expected one of ${RAW_FORMATS.join(', ')} as the form of raw output, not ${format}`)
@@ -90,12 +90,13 @@ export function requireChoice({ format, channel, raw }: ExportChoice): void {
   }
 }
 
-/** A stream that knows what of the session is in it. */
+/** An export's stream, with the part of the session that it shows. */
 export type Exported = Readable & { shown: Shown }
 
 /**
- * The export as a stream, which may fail later: what comes before a fault in the recording is given by then, but for
- * the forms that need an index. Throws BadChoice, FfmpegMissing, GraphicSession, NothingToShow, RecordingError.
+ * Opens the export as a stream, which may fail later: the part before a fault in the recording is sent by
+ * then, except in formats that need an index. Throws BadChoice, FfmpegMissing, GraphicSession, NothingToShow,
+ * RecordingError.
  */
 export async function openExport(
   entry: CatalogEntry,
@@ -114,7 +115,7 @@ interface Pieces {
   shown: Shown
 }
 
-/** Drawn, or shown by chapters: by way of the index. */
+/** Formats that are drawn, or shown with chapters: both need the index. */
 type ReplayedFormat = 'html' | 'png' | VideoFormat
 type StreamedFormat = Exclude<ExportFormat, ReplayedFormat>
 
@@ -199,7 +200,7 @@ async function replayed(
   return { shown: one, pieces: closing(exportVideo(film, format, ffmpeg!, titleOf(replay, one)), replay) }
 }
 
-/** What stands in a picture or a video about itself. */
+/** Returns the title inside a picture or a video. */
 function titleOf({ header }: Replay, shown: Shown): string {
   const lacks = leftOut(shown)
   return `session ${header.session}${lacks === undefined ? '' : `, ${lacks}`}`

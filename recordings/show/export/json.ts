@@ -1,4 +1,4 @@
-/** Every frame of every channel, or of one, as a line of JSON, but for what is pixels. */
+/** Exports every frame of one channel, or of all, as a line of JSON, except frames with pixels. */
 import { Buffer, isUtf8 } from 'node:buffer'
 import { FRAME, type Frame, isGraphics, isStream } from '../../container/frames.ts'
 import { fieldsOf, frameName } from '../../decode/describe.ts'
@@ -6,8 +6,8 @@ import { framesOfChannel } from '../../decode/frames/channel.ts'
 import { jsonLine, StreamDecoders } from '../../decode/frames/payload.ts'
 
 /**
- * Lines `{"time": seconds, "channel": n, "type": name, …}`: a structured frame's fields as `data`, a stream's piece
- * as `text`. `base64` carries the bytes where the text alone would not give them back.
+ * Yields lines `{"time": seconds, "channel": n, "type": name, …}`: a structured frame's fields as `data`, a
+ * stream's piece as `text`. `base64` carries the bytes if the text alone would not restore them.
  */
 export async function* exportJson(
   frames: AsyncIterable<Frame>,

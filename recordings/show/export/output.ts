@@ -1,13 +1,13 @@
 /**
- * What a session has shown, for whoever plays it in a terminal: filtered (terminal-filter.ts) unless it is wanted as it
- * was, each channel for itself. Where several channels are shown, a line says which one goes on.
+ * A session's output for replay in a terminal: filtered (TerminalFilter) unless raw output is requested, each
+ * channel separately. If several channels are shown, a line announces each change of channel.
  */
 import { FRAME, type Frame } from '../../container/frames.ts'
 import { channelOpenOf } from '../../decode/frames/channel.ts'
 import { StreamDecoders } from '../../decode/frames/payload.ts'
 import { harmless, TERMINAL_RESET, TerminalFilter } from '../../decode/terminal/filter.ts'
 
-/** Characters of a command that are shown of a channel. */
+/** Limit of the characters of a channel's command that are shown. */
 const MAX_COMMAND = 200
 
 export class ChannelOutput {
@@ -18,13 +18,13 @@ export class ChannelOutput {
   readonly #isNamed: boolean
   #last: number | undefined
 
-  /** `isNamed`: frames of several channels come. */
+  /** `isNamed`: frames of several channels are shown. */
   constructor({ isRaw, isNamed }: { isRaw: boolean; isNamed: boolean }) {
     this.#isRaw = isRaw
     this.#isNamed = isNamed
   }
 
-  /** A channel opens or closes; nothing else is looked at. */
+  /** Reads openings and closings of channels and ignores other frames. */
   see({ type, channel, payload }: Frame): void {
     if (type === FRAME.channelOpen && this.#isNamed) {
       const { kind, command } = channelOpenOf(payload)
@@ -37,7 +37,7 @@ export class ChannelOutput {
     for (const stream of ['input', 'output']) this.#filters.delete(`${channel}/${stream}`)
   }
 
-  /** What of a piece of output may be shown. */
+  /** Returns the part of a piece of output that may be shown. */
   shown({ type, channel, payload }: Frame): string {
     const text = this.#filtered(channel, 'output', this.#decoders.decode(channel, type, payload))
     if (!this.#isNamed || channel === this.#last) return text
@@ -45,12 +45,12 @@ export class ChannelOutput {
     return `${TERMINAL_RESET}\r\n[${this.#names.get(channel) ?? `channel ${channel}`}]\r\n${text}`
   }
 
-  /** What of a piece of input may be shown. */
+  /** Returns the part of a piece of input that may be shown. */
   typed({ type, channel, payload }: Frame): string {
     return this.#filtered(channel, 'input', this.#decoders.decode(channel, type, payload))
   }
 
-  /** U+FFFD for what was cut in the middle of a character. */
+  /** Returns U+FFFD for each stream that was cut within a character. */
   finish(): string {
     return this.#decoders.finish()
   }

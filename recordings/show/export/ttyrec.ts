@@ -1,7 +1,7 @@
 /**
- * ttyrec (ttyplay(1)) of one channel, or of all: for each piece of output seconds, microseconds and length, 32 bits each,
- * little-endian, then the bytes, filtered unless they are wanted as they were. It knows no input, no sizes, and no place
- * to say what is left out.
+ * ttyrec (ttyplay(1)) of one channel, or of all: for each piece of output seconds, microseconds and length,
+ * 32 bits each, little-endian, then the bytes, filtered unless raw bytes are requested. The format has no
+ * input, no sizes, and no place to list channels that are left out.
  */
 import { Buffer } from 'node:buffer'
 import type { Metadata } from '../../container/format/header.ts'

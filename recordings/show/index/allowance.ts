@@ -1,18 +1,22 @@
 /**
- * The processor time that drawing one recording's terminals, or its desktop, may take. Most of them take a fiftieth of it; output that
- * was made to cost (a reset in every second byte of the largest screen) takes minutes for what weighs a few kilobytes.
+ * Limits the processor time for drawing one recording's terminals, or its desktop. Most recordings need a
+ * fiftieth of it; hostile output (a reset in every second byte of the largest screen) needs minutes for a few
+ * kilobytes.
  */
 
-/** Seconds of processor time. */
+/** Limits in seconds of processor time. */
 interface Limits {
-  /** For any recording, more for each MiB that is drawn, and the most there is. */
+  /** Limit for any recording, the addition for each MiB drawn, and the maximum. */
   base: number
   perMib: number
   most: number
 }
 
 export const TERMINAL_LIMITS: Limits = { base: 5, perMib: 4, most: 120 }
-/** Drawing a desktop takes some fifteenth of a second for each MiB that was sent, and there are gigabytes of it. */
+/**
+ * Drawing a desktop takes about a fifteenth of a second for each MiB sent, and a recording may have
+ * gigabytes.
+ */
 export const DESKTOP_LIMITS: Limits = { base: 10, perMib: 0.5, most: 1200 }
 const MIB = 1024 * 1024
 const MICROSECONDS = 1_000_000
@@ -34,7 +38,7 @@ export class Allowance {
     return new Allowance(usedByThread, DESKTOP_LIMITS)
   }
 
-  /** Nothing is left, and there will be nothing more: what comes is not drawn. */
+  /** True if the allowance is used up for good: further output is not drawn. */
   get isSpent(): boolean {
     return this.#spent >= Math.min(this.#earned, this.#limits.most)
   }

@@ -1,4 +1,4 @@
-/** Makes the index of a recording out of one pass over its frames. */
+/** Builds the index of a recording in one pass over its frames. */
 import { Buffer } from 'node:buffer'
 import { BlockCipher, encodeIndexHeader, INDEX_HEADER_LENGTH } from '../../container/format/index.ts'
 import { FRAME, type Frame } from '../../container/frames.ts'
@@ -21,38 +21,38 @@ import { type Drawing, isOutput, PlainDrawing, TerminalDrawing } from './drawing
 import { IndexFile } from './file.ts'
 import { type FramePlace, Pictures } from './pictures.ts'
 
-/** Bytes of a terminal's output between two of its keyframes: what a seek has to draw. */
+/** Bytes of a terminal's output between two of its keyframes: the most that a seek has to draw. */
 export const KEYFRAME_OUTPUT = 192 * 1024
-/** The same of a channel without a terminal, whose lines are drawn at several times the pace. */
+/** The same for a channel without a terminal, whose lines are drawn several times as fast. */
 export const PLAIN_KEYFRAME_OUTPUT = 1024 * 1024
-/** Bytes of the file between two keyframes of a channel that has output: what a seek has to read. */
+/** Bytes of the file between two keyframes of a channel with output: the most that a seek has to read. */
 export const KEYFRAME_READ = 8 * 1024 * 1024
-/** Keyframes after which they come half as often. */
+/** Number of keyframes after which they become half as frequent. */
 const SPARSER_AFTER = 4096
-/** Graphic channels that are drawn at a time: a session has one. */
+/** Limit of graphic channels drawn at a time: a session has one. */
 const MAX_DESKTOPS = 2
-/** Channels that are drawn at a time; those above it are replayed from their beginning. */
+/** Limit of channels drawn at a time; further channels are replayed from their beginning. */
 const MAX_SCREENS = 32
 
 export interface IndexOptions {
-  /** Where the index goes; it is there when `finish` resolves, and never in part. */
+  /** Path of the index. The complete file appears there when `finish` resolves, and never in part. */
   path: string
   key: Uint8Array
-  /** What the recording's file is: an index of another one is not used. */
+  /** Size and digest of the recording's file: an index of another file is not used. */
   recording: { size: number; digest: string }
   /** SALT_LENGTH random bytes. */
   salt: Buffer
-  /** For its terminals; a fresh one, when absent. */
+  /** Allowance for the recording's terminals. Absent for a new one. */
   allowance?: Allowance
 }
 
 interface Drawn {
   drawing: Drawing
   channel: Channel
-  /** Since the last keyframe. */
+  /** Bytes since the last keyframe. */
   output: number
   read: number
-  /** Whether anything was drawn since. */
+  /** True if anything was drawn since. */
   isChanged: boolean
   last: Keyframe | undefined
   lastTime: number
@@ -76,7 +76,7 @@ export class IndexBuilder implements PassConsumer {
   }
   #blocks = 0
   #start: GroupStart['place']
-  /** Frames behind it. */
+  /** Number of frames since the start of reading. */
   #framesSinceStart = 0
 
   private constructor(options: IndexOptions, file: IndexFile) {
@@ -86,13 +86,13 @@ export class IndexBuilder implements PassConsumer {
     this.#cipher = new BlockCipher(options.key, { ...options.recording, salt: options.salt })
   }
 
-  /** Throws what the disk throws. */
+  /** Throws the disk's errors. */
   static async create(options: IndexOptions): Promise<IndexBuilder> {
     return new IndexBuilder(options, await IndexFile.create(options.path, INDEX_HEADER_LENGTH))
   }
 
   async group({ place, length }: GroupStart): Promise<void> {
-    // Without a place of its own a group is read from the one before it.
+    // A group without a place of its own is read from the previous one.
     if (place) {
       this.#start = place
       this.#framesSinceStart = 0
@@ -182,7 +182,7 @@ export class IndexBuilder implements PassConsumer {
     this.#pictures.set(channel, new Pictures({ channel, painter, allowance: Allowance.ofDesktop(), write }))
   }
 
-  /** undefined: it is not of a channel that shows pixels. */
+  /** Returns undefined if the frame's channel shows no pixels. */
   #picture(frame: Frame, frames: number): Promise<void> | undefined {
     const pictures = this.#pictures.get(frame.channel)
     return (
@@ -199,7 +199,7 @@ export class IndexBuilder implements PassConsumer {
     this.#directory.pictures.push(...made.slice(0, room))
   }
 
-  /** How much further apart the next keyframe is than the first ones, when there are so many. */
+  /** Returns the factor by which the next keyframe's distance grows after this many keyframes. */
   #sparser(count: number): number {
     return 2 ** Math.floor(count / SPARSER_AFTER)
   }

@@ -1,4 +1,4 @@
-/** What of a session is worth a line in a list that one jumps by. */
+/** Chapters of a session, for a list to jump by. */
 
 import { FRAME, type Frame, UNREAD_LINE } from '../../container/frames.ts'
 import { channelOpenOf } from '../../decode/frames/channel.ts'
@@ -6,7 +6,7 @@ import { jsonOf } from '../../decode/frames/payload.ts'
 import { harmless } from '../../decode/terminal/filter.ts'
 import { type Chapter, MAX_CHAPTER_TEXT } from './directory.ts'
 
-/** The chapter that a frame begins; undefined for most. Its text is harmless to show. */
+/** Returns the chapter that a frame begins, or undefined for most frames. Its text is safe to show. */
 export function chapterOf(frame: Frame): Chapter | undefined {
   const { time, channel } = frame
   const fields = () => {

@@ -1,7 +1,7 @@
-/** What an index knows: the block of JSON at its end. */
+/** The directory of an index: the block of JSON at its end. */
 import type { GroupPlace } from '../../container/reader.ts'
 
-/** Channels, keyframes and chapters that an index holds at most, of each: what comes later is not in it. */
+/** Limit of an index's channels, of its keyframes and of its chapters; later ones are left out. */
 export const MAX_ENTRIES = 16 * 1024
 /** Characters of a chapter's text. */
 export const MAX_CHAPTER_TEXT = 200
@@ -11,24 +11,24 @@ export interface Channel {
   kind: string
   command?: string
   hasTerminal: boolean
-  /** Present where it shows pixels: the desktop's size as it was opened. */
+  /** Present if the channel shows pixels: the desktop's size at the opening. */
   desktop?: { width: number; height: number }
-  /** As it was opened; that of a command's output without a terminal is 80 × 24. */
+  /** Columns at the opening; 80 × 24 for a command's output without a terminal. */
   columns: number
   rows: number
   /** Microseconds since the recording began. */
   opened: number
-  /** Absent: it was not closed. */
+  /** Absent if the channel was not closed. */
   closed?: number
-  /** Frames of output. */
+  /** Number of output frames. */
   outputs: number
-  /** Where reading begins for it. */
+  /** Place where reading begins for the channel. */
   place: Place
 }
 
 export interface Keyframe {
   channel: number
-  /** It shows all frames of its channel up to this time and before its place. */
+  /** The keyframe shows all frames of its channel up to this time and before its place. */
   time: number
   columns: number
   rows: number
@@ -39,11 +39,14 @@ export interface Keyframe {
 /** A graphic channel's keyframe. */
 export interface PictureKeyframe {
   channel: number
-  /** Of the last frame that it shows, maybe in part. */
+  /** Time of the last frame that the keyframe shows, possibly in part. */
   time: number
   block: Block
   place: Place
-  /** What it shows behind `place`: so many frames of any channel, and so many bytes of the payload of the next one. */
+  /**
+   * Content after `place` that the keyframe already shows: a number of frames of any channel, and a number of
+   * bytes of the next frame's payload.
+   */
   skip: [number, number]
 }
 

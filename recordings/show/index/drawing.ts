@@ -1,6 +1,6 @@
 /**
- * What a channel shows, for its keyframes. A terminal is drawn all along, which costs several times what reading it
- * costs; what has none is lines that scroll by, of which the last ones make the screen.
+ * Draws a channel for its keyframes. A terminal is drawn continuously, which costs several times as much as
+ * reading it; a channel without one is lines that scroll by, of which the last ones fill the screen.
  */
 import { Buffer } from 'node:buffer'
 import { FRAME, type Frame } from '../../container/frames.ts'
@@ -8,9 +8,9 @@ import type { Size } from '../../decode/terminal/emulator.ts'
 import { Screen } from '../../decode/terminal/screen.ts'
 import type { Allowance } from './allowance.ts'
 
-/** Bytes that are drawn between two looks at the allowance. */
+/** Bytes drawn between two checks of the allowance. */
 const STEP = 16 * 1024
-/** Bytes of a channel without a terminal that make its screen, and more than fill it. */
+/** Bytes of a channel without a terminal that more than fill its screen. */
 export const PLAIN_TAIL = 16 * 1024
 const LF = 0x0a
 
@@ -19,9 +19,9 @@ export interface Snapshot extends Size {
 }
 
 export interface Drawing {
-  /** Takes output and sizes. A promise is to be waited for before the next frame. */
+  /** Draws output and sizes. A returned promise must be awaited before the next frame. */
   apply(frame: Frame): Promise<void> | undefined
-  /** What is shown now; undefined while there is no text for it, as in the middle of a sequence. */
+  /** Returns the current state, or undefined if it has no text form, as within a sequence. */
   snapshot(): Promise<Snapshot | undefined>
   destroy(): void
 }
@@ -71,7 +71,7 @@ export class TerminalDrawing implements Drawing {
   }
 }
 
-/** Draws nothing before somebody asks, and then from the first whole line that it has kept. */
+/** Draws only when a snapshot is requested, from the first whole line that it has kept. */
 export class PlainDrawing implements Drawing {
   readonly #size: Size
   #kept: Frame[] = []
@@ -86,7 +86,7 @@ export class PlainDrawing implements Drawing {
     if (!isOutput(frame)) return
     const tail = frame.payload.subarray(-PLAIN_TAIL)
     if (tail.length < frame.payload.length) this.#isCut = true
-    // A copy, for the payload is a view of its group.
+    // Copy the tail, since the payload is a view of its group.
     this.#kept.push({ ...frame, payload: Buffer.from(tail) })
     this.#bytes += tail.length
     if (this.#bytes > 2 * PLAIN_TAIL) this.#cut()
@@ -104,7 +104,9 @@ export class PlainDrawing implements Drawing {
 
   destroy(): void {}
 
-  /** Keeps the last PLAIN_TAIL bytes and what stands before them in their frame: seldom, for it looks at each frame. */
+  /**
+   * Keeps the last PLAIN_TAIL bytes and the start of their frame. Called seldom, since it reads every frame.
+   */
   #cut(): void {
     let first = this.#kept.length
     this.#bytes = 0
@@ -113,7 +115,7 @@ export class PlainDrawing implements Drawing {
     this.#isCut = true
   }
 
-  /** What was cut begins anywhere, and what is kept of it with its next line. */
+  /** Returns the frames from the next line's beginning, since the cut may be within a line. */
   #wholeLines(): Frame[] {
     if (!this.#isCut) return this.#kept
     const first = this.#kept.findIndex(({ payload }) => payload.includes(LF))

@@ -1,4 +1,4 @@
-/** The file of an index while it is made: under another name until it is whole and on the disk. */
+/** The file of an index being built: it has another name until it is complete and on the disk. */
 import type { Buffer } from 'node:buffer'
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { threadId } from 'node:worker_threads'
@@ -17,15 +17,15 @@ export class IndexFile {
   }
 
   /**
-   * Leaves `reserved` bytes for the header. What an interrupted attempt has left is overwritten; other threads may be
-   * making an index of the same recording.
+   * Creates the file with `reserved` bytes for the header. Overwrites the file of an interrupted attempt;
+   * other threads may be building an index of the same recording.
    */
   static async create(path: string, reserved: number): Promise<IndexFile> {
     const temporary = `${path}.${process.pid}-${threadId}.tmp`
     return new IndexFile(path, temporary, await open(temporary, 'w', 0o600), reserved)
   }
 
-  /** Answers the offset of the first byte. */
+  /** Appends bytes and returns the offset of the first one. */
   async append(bytes: Buffer): Promise<number> {
     const offset = this.#size
     await this.#writeAt(bytes, offset)
@@ -40,7 +40,7 @@ export class IndexFile {
     await rename(this.#temporary, this.#path)
   }
 
-  /** Never throws: what stays behind is overwritten by the next attempt. */
+  /** Removes the file. Never throws: the next attempt overwrites a file that is left. */
   async destroy(): Promise<void> {
     await this.#handle.close().catch(() => undefined)
     await rm(this.#temporary, { force: true }).catch(() => undefined)

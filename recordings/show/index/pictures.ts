@@ -1,7 +1,4 @@
-/**
- * Keyframes of a graphic channel: its pixels in bands of rows, of which a keyframe writes those that have changed since the
- * last one, and what its painter goes on with.
- */
+/** Keyframes of a graphic channel: the changed bands of rows of its pixels, and its painter's state. */
 import { Buffer } from 'node:buffer'
 import { FRAME, type Frame } from '../../container/frames.ts'
 import type { Framebuffer } from '../../decode/graphics/framebuffer.ts'
@@ -10,20 +7,23 @@ import type { Rectangle } from '../../decode/graphics/rectangle.ts'
 import type { Allowance } from './allowance.ts'
 import type { Block, PictureKeyframe, Place } from './directory.ts'
 
-/** Bytes of graphics between two keyframes: what a seek has to decode. Also as many as the last keyframe took. */
+/**
+ * Bytes of graphics between two keyframes: the most that a seek has to decode. Also at least the last
+ * keyframe's size.
+ */
 export const KEYFRAME_GRAPHICS = 4 * 1024 * 1024
-/** Pixels that are painted between two keyframes, for graphics that are few bytes and much work. */
+/** Pixels painted between two keyframes, for graphics of few bytes and much work. */
 const KEYFRAME_PAINTED = 128 * 1024 * 1024
-/** Bytes of graphics after which a snapshot is tried for again, where none was to be had. */
+/** Bytes of graphics after which a snapshot that was not possible is tried again. */
 const RETRY = 64 * 1024
-/** Pixels of a band: 1 MiB of them. */
+/** Pixels of a band: 1 MiB. */
 const BAND_PIXELS = 256 * 1024
 
-/** A keyframe's block: what it names, as JSON. */
+/** A keyframe's block, as JSON. */
 export interface PictureState {
   width: number
   height: number
-  /** Bands from the top, each of the rows that `bandRows` says. */
+  /** Bands from the top, each of `bandRows` rows. */
   bands: Block[]
   painter: PainterState
 }
@@ -35,7 +35,7 @@ export interface PicturesOptions {
   write: (plain: Buffer) => Promise<Block>
 }
 
-/** Where a frame stands: `frames` of them, of any channel, come between the place and it. */
+/** Place of a frame: the place of a group, and the number of frames, of any channel, between the two. */
 export interface FramePlace {
   place: Place
   frames: number
@@ -45,7 +45,7 @@ export class Pictures {
   readonly #options: PicturesOptions
   #bands: Block[] = []
   #size = ''
-  /** Since the last keyframe. */
+  /** Bytes since the last keyframe. */
   #bytes = 0
   #read = 0
   #painted = 0
@@ -57,12 +57,12 @@ export class Pictures {
     this.#options = options
   }
 
-  /** So many bytes of the file have passed. */
+  /** Counts bytes of the file. */
   read(bytes: number): void {
     this.#read += bytes
   }
 
-  /** Draws a frame of the channel; what keyframes there are to be had in it. `apart`: how much further apart they are. */
+  /** Draws a frame of the channel and makes the keyframes that are due. `apart`: factor of their distance. */
   async apply(
     frame: Frame,
     at: FramePlace,
@@ -148,7 +148,7 @@ export class Pictures {
   }
 }
 
-/** Rows of a band of a picture of this width; its last one may have fewer. */
+/** Returns the rows of a band of a picture of this width; the last band may have fewer. */
 export function bandRows(width: number): number {
   return Math.max(1, Math.floor(BAND_PIXELS / width))
 }

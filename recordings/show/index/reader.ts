@@ -10,7 +10,7 @@ import {
 } from '../../container/format/index.ts'
 import type { Block, Directory, Keyframe } from './directory.ts'
 
-/** What an index has to be of. */
+/** The recording that an index must belong to. */
 export interface IndexedRecording {
   size: number
   digest: string
@@ -27,7 +27,9 @@ export class RecordingIndex {
     this.directory = directory
   }
 
-  /** undefined when there is none, it is of another recording, damaged, or of another version. */
+  /**
+   * Returns undefined if there is no index, or if it is of another recording, damaged, or of another version.
+   */
   static async open(
     path: string,
     key: Uint8Array,
@@ -41,7 +43,7 @@ export class RecordingIndex {
       const block = await readAt(handle, header.directory.offset, header.directory.length)
       const plain = block && cipher.open(header.directory.number, block)
       if (plain) {
-        // One that was made before there were graphic channels has none of their keyframes.
+        // An index from before graphic channels has none of their keyframes.
         const { pictures = [], ...others }: Directory = JSON.parse(plain.toString())
         return new RecordingIndex(handle, cipher, { ...others, pictures })
       }
@@ -50,12 +52,12 @@ export class RecordingIndex {
     return undefined
   }
 
-  /** A keyframe's snapshot; undefined when it is damaged. */
+  /** Returns a keyframe's snapshot, or undefined if it is damaged. */
   async snapshot({ block }: Keyframe): Promise<string | undefined> {
     return (await this.block(block))?.toString()
   }
 
-  /** A block's plain text; undefined when it is damaged. */
+  /** Returns a block's plain text, or undefined if it is damaged. */
   async block([number, offset, length]: Block): Promise<Buffer | undefined> {
     const sealed = await readAt(this.#handle, offset, length)
     return sealed && this.#cipher.open(number, sealed)
@@ -66,7 +68,7 @@ export class RecordingIndex {
   }
 }
 
-/** Whether there is an index of this recording at `path`, as far as one can tell without a key. */
+/** Returns whether there is an index of this recording at `path`, as far as can be checked without a key. */
 export async function isIndexed(path: string, recording: IndexedRecording): Promise<boolean> {
   const handle = await openIfThere(path)
   if (!handle) return false

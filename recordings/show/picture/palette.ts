@@ -1,4 +1,4 @@
-/** The 256 colours of a terminal (xterm's table), and the nearest of them to any other. */
+/** The 256 colours of a terminal (xterm's table), and the nearest of them to any colour. */
 
 /** Black to white, then the bright ones. */
 const BASE = [
@@ -6,14 +6,14 @@ const BASE = [
   0x00ff00, 0xffff00, 0x5c9cff, 0xff00ff, 0x00ffff, 0xffffff,
 ]
 const CUBE = [0, 95, 135, 175, 215, 255]
-/** Of the cube's first colour, and of the greys'. */
+/** Index of the cube's first colour, and of the first grey. */
 const CUBE_AT = 16
 const GREYS_AT = 232
 
 export const FOREGROUND = 7
 export const BACKGROUND = 0
 
-/** Three bytes each. */
+/** Three bytes for each colour. */
 export const PALETTE: Uint8Array = Uint8Array.from({ length: 768 }, (_, at) => {
   const colour = Math.floor(at / 3)
   const part = at % 3

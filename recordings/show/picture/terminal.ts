@@ -5,19 +5,19 @@ import { GLYPH_HEIGHT, GLYPH_WIDTH } from '../../../src/drawing/font.ts'
 import type { Emulator, Size } from '../../decode/terminal/emulator.ts'
 import { BACKGROUND, FOREGROUND, nearest } from './palette.ts'
 
-/** Cells that a picture shows at most; a larger screen is cropped. */
+/** Limit of a picture's cells; a larger screen is cropped. */
 export const MAX_PICTURE: Size = { columns: 400, rows: 150 }
 /** The bright half of the sixteen colours. */
 const BRIGHT = 8
 
-/** A canvas for screens of this size, or what of them may be shown. */
+/** Returns a canvas for screens of this size, or for the part that may be shown. */
 export function canvasFor({ columns, rows }: Size): Canvas {
   const height = Math.min(rows, MAX_PICTURE.rows) * GLYPH_HEIGHT
-  // Encoders of video want even sides.
+  // Video encoders need even sides.
   return new Canvas(Math.min(columns, MAX_PICTURE.columns) * GLYPH_WIDTH, height + (height % 2))
 }
 
-/** Draws what the emulator shows; call after it has settled. */
+/** Draws the emulator's screen; call after the emulator has settled. */
 export function drawTerminal(canvas: Canvas, emulator: Emulator): void {
   const { cursor, size } = emulator
   canvas.fill(0, 0, canvas.width, canvas.height, BACKGROUND)

@@ -1,6 +1,6 @@
 /**
- * Draws an emulator's screen for somebody else's terminal: characters and colours of its cells, and nothing that
- * the recording itself has written. What is larger than the view is cropped.
+ * Draws an emulator's screen on the viewer's terminal: characters and colours of its cells, but none of the
+ * recording's own sequences. A screen larger than the view is cropped.
  */
 import { sgrOf } from '../../decode/terminal/attributes.ts'
 import type { Emulator } from '../../decode/terminal/emulator.ts'
@@ -14,10 +14,12 @@ export interface View {
   top: number
 }
 
-/** Controls, and characters that turn or hide the text around them. */
+/** Controls, and characters that reverse or hide the text around them. */
 const TREACHEROUS = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g
 
-/** One string for each row of the view; each begins at its first column and leaves plain colours. */
+/**
+ * Returns one string for each row of the view; each begins at its first column and ends with plain colours.
+ */
 export function drawScreen(emulator: Emulator, view: View): string[] {
   const rows: string[] = []
   for (let row = 0; row < view.rows; row++) rows.push(drawRow(emulator, view, row + view.top))
@@ -34,7 +36,7 @@ function drawRow(emulator: Emulator, { columns, left }: View, y: number): string
   for (let x = left; x < end; x++) {
     const cell = line?.getCell(x)
     const width = cell?.getWidth() ?? 1
-    // Half of a wide character: its other half is outside, or was drawn with it.
+    // Half of a wide character: the other half is outside, or was drawn with it.
     if (width === 0) {
       if (x === left) text += ' '
       continue
@@ -45,17 +47,17 @@ function drawRow(emulator: Emulator, { columns, left }: View, y: number): string
     before = look
     const characters = (cell?.getChars() || ' ').replace(TREACHEROUS, '\ufffd')
     text += x + width > end ? ' ' : characters
-    // Terminals differ in how wide they draw what is not ASCII.
+    // Terminals differ in the width of characters beyond ASCII.
     if (!/^[ -~]$/.test(characters) && x + width < end) text += `\x1b[${x - left + width + 1}G`
   }
   return `${text}\x1b[m${end - left < columns ? '\x1b[K' : ''}`
 }
 
-/** Writes only the rows that have changed since the last time. */
+/** Writes only the rows that have changed since the last update. */
 export class Display {
   #shown: string[] = []
 
-  /** The text that brings a terminal from what was shown to these rows. */
+  /** Returns the text that changes the terminal from the last rows to these. */
   update(rows: readonly string[]): string {
     let text = ''
     for (const [index, row] of rows.entries()) {
@@ -65,7 +67,7 @@ export class Display {
     return text
   }
 
-  /** Everything is drawn anew the next time. */
+  /** Redraws everything at the next update. */
   forget(): void {
     this.#shown = []
   }

@@ -1,4 +1,4 @@
-/** Keys out of the bytes of a terminal in raw mode. */
+/** Parses keys from the bytes of a terminal in raw mode. */
 
 export type Key =
   | 'left'
@@ -27,7 +27,10 @@ const CONTROLS: ReadonlyMap<string, Key> = new Map([
   ['\t', 'tab'],
 ])
 
-/** A piece of input holds whole sequences: terminals send a key at once. Sequences that are no such key are left out. */
+/**
+ * Parses a piece of input, which holds whole sequences: terminals send a key at once. Other sequences are
+ * left out.
+ */
 export function keysOf(text: string): Key[] {
   const keys: Key[] = []
   for (const [match, , final] of text.matchAll(/\x1b([[O])[0-9;]*([A-Za-z~])|\x1b|./gsu)) {

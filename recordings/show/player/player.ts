@@ -1,6 +1,6 @@
 /**
- * Replays a recording in a terminal, with the keys of a pager: pause, speed, seek, next command, search. It draws what
- * the emulator shows (draw.ts); nothing of the recording reaches the terminal otherwise.
+ * Replays a recording in a terminal, with the keys of a pager: pause, speed, seek, next command, search. It
+ * draws the emulator's screen (draw.ts); nothing else of the recording reaches the terminal.
  */
 
 import type { Screen } from '../../decode/terminal/screen.ts'
@@ -13,18 +13,18 @@ import { findOutput } from './find.ts'
 import { type Key, keysOf } from './keys.ts'
 import { HELP, statusLine } from './status.ts'
 
-/** Microseconds that an arrow key moves. */
+/** Microseconds that an arrow key seeks. */
 const STEP = 10e6
 const SPEEDS = { slowest: 1 / 16, fastest: 64 }
-/** Pictures a second at most. */
+/** Shortest time between two pictures. */
 const FRAME_MS = 33
-/** Before a command: what was typed is seen then. */
+/** Time before a command at which a seek to it stops, so that its typing is seen. */
 const LEAD = 1e6
 
-/** The terminal of whoever looks. */
+/** The viewer's terminal. */
 export interface Viewer {
   size(): { columns: number; rows: number }
-  /** Resolves when the terminal has taken the text. */
+  /** Resolves when the terminal has accepted the text. */
   write(text: string): Promise<void>
   /** Milliseconds, never decreasing. */
   now(): number
@@ -32,13 +32,13 @@ export interface Viewer {
 
 export interface PlayerOptions {
   replay: Replay
-  /** Where it begins. */
+  /** First channel. */
   channel: Channel
   viewer: Viewer
   speed: number
-  /** Seconds of nothing that are waited at most; undefined: as long as it was. */
+  /** Longest pause that is replayed, in seconds. Undefined to keep all pauses. */
   idleLimit?: number
-  /** Goes on with the next channel when one is over. */
+  /** Continues with the next channel at the end of one. */
   follows: boolean
 }
 
@@ -62,7 +62,7 @@ export class Player {
   #keys: Key[] = []
   #isOver = false
   #wake: (() => void) | undefined
-  /** When the present gap began to be waited for. */
+  /** Start of the current pause. */
   #waitedFrom = 0
 
   constructor(options: PlayerOptions) {
@@ -72,13 +72,13 @@ export class Player {
     this.#skipsIdle = options.idleLimit !== undefined
   }
 
-  /** Input of the terminal. */
+  /** Handles input of the terminal. */
   input(text: string): void {
     this.#keys.push(...keysOf(text))
     this.#wake?.()
   }
 
-  /** The terminal has another size. */
+  /** Handles a new size of the terminal. */
   resized(): void {
     this.#display.forget()
     this.#wake?.()
@@ -89,7 +89,7 @@ export class Player {
     this.#wake?.()
   }
 
-  /** Resolves when the viewer has had enough. Throws RecordingError; the terminal is put back in any case. */
+  /** Resolves when the viewer quits. Throws RecordingError; the terminal is reset in any case. */
   async run(): Promise<void> {
     const { viewer } = this.#options
     await viewer.write('\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J')
@@ -108,7 +108,7 @@ export class Player {
     }
   }
 
-  /** Until it is time for the next picture, or a key; then the playhead moves on. */
+  /** Waits until the next picture is due, or for a key; then moves the playhead. */
   async #wait(): Promise<void> {
     const { viewer } = this.#options
     const next = this.#head?.next
@@ -266,12 +266,12 @@ export class Player {
     await this.#seek(isThere ? this.#position : next.opened)
   }
 
-  /** Channels that have something to show. */
+  /** Returns the channels with content to show. */
   #shown(): Channel[] {
     return this.#options.replay.directory.channels.filter(({ outputs }) => outputs > 0)
   }
 
-  /** Whether it goes on with another channel. */
+  /** Returns whether the player continues with another channel. */
   async #followed(): Promise<boolean> {
     if (!this.#options.follows) return false
     const { duration } = this.#options.replay.directory

@@ -5,7 +5,7 @@ export interface Status {
   isPlaying: boolean
   time: string
   speed: number
-  /** Empty: there is nothing to say. */
+  /** Empty if there is no channel to name. */
   channel: string
   cropped: string
   message: string
@@ -14,7 +14,7 @@ export interface Status {
 export const HELP =
   'space pause  + - speed  arrows seek, command  g time  / n N search  tab channel  i idle  q quit'
 
-/** Exactly `columns` wide. */
+/** Returns a line that is exactly `columns` wide. */
 export function statusLine(columns: number, status: Status): string {
   const speed = status.speed === 1 ? '' : `${status.speed >= 1 ? status.speed : `1/${1 / status.speed}`}x`
   const words = [

@@ -1,4 +1,4 @@
-/** The player on the terminal of this process. */
+/** Runs the player on the terminal of this process. */
 import type { ReadStream, WriteStream } from 'node:tty'
 import { Player, type PlayerOptions } from './player.ts'
 
@@ -7,7 +7,7 @@ export interface Terminal {
   stdout: WriteStream
 }
 
-/** Plays until the viewer quits, `signal` says so, or the terminal goes away. */
+/** Plays until the viewer quits, `signal` stops it, or the terminal is closed. */
 export async function playOn(
   { stdin, stdout }: Terminal,
   options: Omit<PlayerOptions, 'viewer'>,
@@ -17,7 +17,7 @@ export async function playOn(
     ...options,
     viewer: {
       size: () => ({ columns: stdout.columns || 80, rows: stdout.rows || 24 }),
-      // One that has gone away takes nothing, and ends the replay by its events.
+      // A closed terminal accepts nothing, and stops the replay by its events.
       write: (text) => new Promise((resolve) => stdout.write(text, () => resolve())),
       now: () => performance.now(),
     },
@@ -34,7 +34,7 @@ export async function playOn(
     await player.run()
   } finally {
     signal?.removeEventListener('abort', stop)
-    // What is still on its way may fail later: whoever listens for errors stays.
+    // Pending writes may fail later: keep the error listeners.
     stdout.off('resize', resized)
     stdin.off('data', input).off('end', stop)
     if (!stdin.destroyed) stdin.setRawMode(false)

@@ -1,4 +1,4 @@
-/** What a graphic channel shows: its frames, drawn by its painter. */
+/** A graphic channel's desktop, drawn by its painter from the channel's frames. */
 import type { Buffer } from 'node:buffer'
 import { FRAME, type Frame } from '../../container/frames.ts'
 import type { Framebuffer } from '../../decode/graphics/framebuffer.ts'
@@ -15,13 +15,16 @@ export class Desktop implements Shown {
   readonly #allowance: Allowance
   #isTooMuch = false
 
-  /** Past `allowance` nothing more is drawn: a few bytes may ask for much. */
+  /** Stops drawing when `allowance` is used up: a few bytes may request many pixels. */
   constructor(painter: Painter, allowance: Allowance = Allowance.ofDesktop()) {
     this.#painter = painter
     this.#allowance = allowance
   }
 
-  /** As a keyframe shows it; undefined when that is damaged. `read` gives the index's blocks. */
+  /**
+   * Restores the desktop of a keyframe. Returns undefined if the keyframe is damaged. `read` returns the
+   * index's blocks.
+   */
   static async restore(
     kind: string,
     { block }: PictureKeyframe,
@@ -42,7 +45,7 @@ export class Desktop implements Shown {
     return painter && new Desktop(painter)
   }
 
-  /** What is shown, with the pointer, and a note where there is nothing newer to show; until the next frame. */
+  /** The picture with the pointer, and with a note if drawing has stopped. Valid until the next frame. */
   get picture(): Framebuffer {
     const { stopped } = this
     const picture = this.#painter.picture()
@@ -52,7 +55,7 @@ export class Desktop implements Shown {
     return noted
   }
 
-  /** Why there is nothing newer to show. */
+  /** Reason why drawing has stopped. */
   get stopped(): string | undefined {
     return this.#isTooMuch ? 'what follows takes more time to draw than there is' : this.#painter.stopped
   }

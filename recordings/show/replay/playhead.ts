@@ -1,4 +1,4 @@
-/** A place in a channel: what it shows there, and the frames that come. */
+/** A position in a channel: the screen there, and the frames that follow. */
 import type { Frame } from '../../container/frames.ts'
 import type { Shown } from '../../decode/terminal/screen.ts'
 
@@ -14,7 +14,9 @@ export class Playhead<T extends Shown> {
     this.#time = time
   }
 
-  /** `screen` shows the channel at `from`, where its frames begin; the playhead is then moved on to `time`. */
+  /**
+   * `screen` is the channel's state at `from`, where its frames begin; the playhead then advances to `time`.
+   */
   static async begin<T extends Shown>(
     screen: T,
     from: number,
@@ -32,12 +34,12 @@ export class Playhead<T extends Shown> {
     return this.#time
   }
 
-  /** The frame that comes next; undefined at the channel's end. */
+  /** The next frame. Undefined at the channel's end. */
   get next(): Frame | undefined {
     return this.#next
   }
 
-  /** Draws the next frame; the screen has to settle before it is looked at. */
+  /** Draws the next frame; the screen has to settle before it is read. */
   async step(): Promise<Frame | undefined> {
     const frame = this.#next
     if (!frame) return undefined
@@ -48,7 +50,7 @@ export class Playhead<T extends Shown> {
     return frame
   }
 
-  /** Draws everything up to and with `time`; the screen has settled then. */
+  /** Draws all frames up to and including `time`; the screen has settled then. */
   async advance(time: number): Promise<void> {
     while (this.#next && this.#next.time <= time) await this.step()
     await this.screen.settle()

@@ -38,7 +38,7 @@ export class Replay {
     this.#index = index
   }
 
-  /** Of a running session it shows what was on the disk at this moment. Throws RecordingError. */
+  /** Opens a recording; of a running session, the part on the disk at this moment. Throws RecordingError. */
   static async open(entry: CatalogEntry, key: Uint8Array): Promise<Replay> {
     const recording = await OpenedRecording.open(entry.directory, key)
     try {
@@ -105,17 +105,17 @@ export class Replay {
     return undefined
   }
 
-  /** Everything, from the beginning. */
+  /** Yields all groups from the beginning. */
   groups(): AsyncGenerator<PlacedGroup> {
     return this.#recording.reader().groups()
   }
 
-  /** A keyframe's snapshot; undefined when it is damaged. */
+  /** Returns a keyframe's snapshot, or undefined if it is damaged. */
   snapshot(keyframe: Keyframe): Promise<string | undefined> {
     return this.#index.snapshot(keyframe)
   }
 
-  /** All frames of a channel. */
+  /** Yields all frames of a channel. */
   frames(channel: Channel): AsyncGenerator<Frame> {
     return ofChannel(this.#framesFrom(channel.place), channel, true)
   }
@@ -146,7 +146,7 @@ async function* ofChannel(
   }
 }
 
-/** What comes behind so many frames, and so many bytes of the payload of the next one. */
+/** Skips so many frames, and so many bytes of the payload of the next one. */
 async function* behind(
   frames: AsyncGenerator<Frame>,
   [count, bytes]: PictureKeyframe['skip'],

@@ -1,6 +1,6 @@
 /**
- * A graphic channel for those who watch: its whole picture for whoever comes, and what of it changes. The target decides
- * what is drawn here, so drawing has its time, and others get their turn in between.
+ * A graphic channel for viewers: the whole picture for a new viewer, and then its changes. The target decides
+ * the cost of drawing, so drawing has a limit of time, and yields to other sessions.
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { encodeColourPng } from '../../../src/drawing/png.ts'
@@ -10,24 +10,24 @@ import { drawNote } from '../../decode/graphics/note.ts'
 import type { Painter } from '../../decode/graphics/painter.ts'
 import type { Rectangle } from '../../decode/graphics/rectangle.ts'
 
-/** Pixels of a desktop that is shown: one of 4K is. */
+/** Limit of a shown desktop's pixels: enough for 4K. */
 export const MAX_SHOWN = 2 ** 23
-/** Milliseconds of drawing for any session, and what each second of it earns beside. */
+/** Milliseconds of drawing for any session, and the addition for each second of it. */
 const BASE_MS = 10_000
 const SHARE = 0.5
-/** Milliseconds of drawing after which others get a turn. */
+/** Milliseconds of drawing between two yields. */
 const TURN_MS = 30
-/** Of zlib: whoever watches does not want to wait. */
+/** Zlib level: viewers want low latency. */
 const LEVEL = 1
 
 export interface PicturePart extends Rectangle {
   png: Uint8Array
 }
 
-/** What of a desktop has changed. */
+/** The changed part of a desktop. */
 export interface PictureChange {
   channel: number
-  /** Of the whole desktop. */
+  /** Width of the whole desktop. */
   width: number
   height: number
   /** Microseconds since the recording began. */
@@ -72,7 +72,7 @@ export class WatchedDesktop {
     } while (!this.#isTooMuch && (rest.length > 0 || this.#painter.isPaused))
   }
 
-  /** The whole picture as PNG; undefined where it is too large to be shown. */
+  /** Returns the whole picture as PNG, or undefined if it is too large to show. */
   draw(): { width: number; height: number; png: Uint8Array } | undefined {
     if (this.#isTooLarge) return undefined
     const picture = this.#picture()
@@ -80,7 +80,7 @@ export class WatchedDesktop {
     return { width, height, png: encodeColourPng(picture, LEVEL) }
   }
 
-  /** What has changed since the last call; undefined: nothing has. */
+  /** Returns the changes since the last call, or undefined if there are none. */
   changes(): Omit<PictureChange, 'channel'> | undefined {
     const { framebuffer, pointer } = this.#painter
     const { width, height } = framebuffer

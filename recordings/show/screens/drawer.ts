@@ -1,6 +1,6 @@
 /**
- * Has the screens of watched sessions drawn by a thread of its own, started when somebody watches: to replay a
- * session costs more than to relay it.
+ * Draws the screens of watched sessions in a separate thread, which starts with the first viewer: replaying a
+ * session costs more than relaying it.
  */
 import { Questions } from '../../../src/threads/questions.ts'
 import { programBeside, Thread } from '../../../src/threads/thread.ts'
@@ -10,22 +10,23 @@ import type { FromDrawer, ToDrawer } from './messages.ts'
 import type { ChannelState } from './screen.ts'
 
 /**
- * How long a drawing may take: a recording is read at some hundred megabytes a second, and a desktop drawn at some ten.
+ * Time limit of a drawing: a recording is read at about a hundred megabytes a second, and a desktop drawn at
+ * about ten.
  */
 export const DRAWING_MS = 15_000
 export const DESKTOP_DRAWING_MS = 120_000
 
-/** What of a recording a drawer needs. */
+/** The data that a drawer needs of a recording. */
 export interface Drawn {
   session: string
-  /** Of `session.rec`. */
+  /** Path of `session.rec`. */
   path: string
   key: Uint8Array
-  /** It shows a desktop. */
+  /** Set if the session shows a desktop. */
   isGraphic: boolean
 }
 
-/** Gets what changes on a session's desktop; undefined: there will be nothing more until the next state. */
+/** Receives the changes of a session's desktop. Undefined if no more follow until the next state. */
 export type ChangesListener = (changes: PictureChange[] | undefined) => void
 
 export class Drawer {
@@ -37,7 +38,10 @@ export class Drawer {
     onLost: () => this.#lost(),
   })
 
-  /** The open channels and their screens after the first `frames` frames. Rejects when they cannot be drawn in time. */
+  /**
+   * Returns the open channels and their screens after the first `frames` frames. Rejects if they cannot be
+   * drawn in time.
+   */
   async state({ session, path, key, isGraphic }: Drawn, frames: number): Promise<ChannelState[]> {
     const limit = isGraphic ? DESKTOP_DRAWING_MS : DRAWING_MS
     let timer: NodeJS.Timeout | undefined
@@ -52,17 +56,17 @@ export class Drawer {
     }
   }
 
-  /** Frames behind those of a state: what they change on the desktop is told, ten times a second at most. */
+  /** Sends frames that follow a state: the desktop's changes are reported at most ten times a second. */
   feed(session: string, frames: readonly FollowedFrame[]): void {
     this.#thread.send({ kind: 'frames', session, frames })
   }
 
-  /** Until `forget`. */
+  /** Listens until `forget`. */
   listen(session: string, listener: ChangesListener): void {
     this.#listeners.set(session, listener)
   }
 
-  /** Frees what is kept of a session. */
+  /** Releases a session's state. */
   forget(session: string): void {
     this.#listeners.delete(session)
     this.#thread.send({ kind: 'forget', session })

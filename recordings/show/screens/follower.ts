@@ -1,4 +1,4 @@
-/** Follows a recording that still grows, as far as it is told that frames are on the disk. */
+/** Follows a growing recording, as far as its frames are known to be on the disk. */
 import { Buffer } from 'node:buffer'
 import { type FileHandle, open } from 'node:fs/promises'
 import { MAX_FRAME_PAYLOAD } from '../../container/format/limits.ts'
@@ -9,7 +9,7 @@ import { type ChannelState, Screens } from './screen.ts'
 
 const PIECE_LENGTH = 1024 * 1024
 
-/** `after`: frames in the recording, this one included. */
+/** `after`: number of frames in the recording, including this one. */
 export type FollowedFrame = Frame & { after: number }
 
 export class RecordingFollower {
@@ -18,11 +18,11 @@ export class RecordingFollower {
   readonly #screens = new Screens()
   #file: FileHandle | undefined
   #frames: AsyncGenerator<Frame> | undefined
-  /** Frames that were read from the file, and that were drawn, from there or handed in. */
+  /** Number of frames drawn, from the file or from the caller. */
   #count = 0
   #drawn = 0
   #isOver = false
-  /** Goes on with a file whose end was reached. */
+  /** Resumes reading of a file whose end was reached. */
   #more: (() => void) | undefined
 
   constructor(path: string, key: Uint8Array) {
@@ -31,8 +31,8 @@ export class RecordingFollower {
   }
 
   /**
-   * The channels that are open after the first `frames` frames, which have to be on the disk. A call waits for the one
-   * before it. Throws RecordingError, and what the disk throws.
+   * Returns the channels that are open after the first `frames` frames, which must be on the disk. A call
+   * waits for the previous one. Throws RecordingError, and the disk's errors.
    */
   async state(frames: number): Promise<ChannelState[]> {
     this.#file ??= await open(this.#path, 'r')
@@ -50,7 +50,10 @@ export class RecordingFollower {
     return await this.#screens.state()
   }
 
-  /** Draws frames that may not be on the disk yet. Where some before them are missing, the file will have them. */
+  /**
+   * Draws frames that may not be on the disk yet. If earlier frames are missing, they are read from the file
+   * later.
+   */
   async take(frames: readonly FollowedFrame[]): Promise<void> {
     for (const { after, ...frame } of frames) {
       // A long piece of a stream is one frame here and several in the file.
@@ -62,7 +65,7 @@ export class RecordingFollower {
     }
   }
 
-  /** What has changed on desktops since the last call. */
+  /** Returns the changes of desktops since the last call. */
   changes(): PictureChange[] {
     return this.#screens.changes()
   }
@@ -74,7 +77,7 @@ export class RecordingFollower {
     await this.#file?.close()
   }
 
-  /** The file's bytes; at its end it waits for the next call of `state`. */
+  /** Yields the file's bytes; waits at its end for the next call of `state`. */
   async *#pieces(file: FileHandle): AsyncGenerator<Uint8Array> {
     while (!this.#isOver) {
       const piece = Buffer.allocUnsafe(PIECE_LENGTH)

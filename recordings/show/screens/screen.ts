@@ -1,7 +1,6 @@
 /**
- * What a session's terminals and desktops show, as far as its frames have come: what somebody who begins to watch gets to
- * see first. A target decides what is drawn here, so it is drawn as a replay is (../replay/): filtered, with bounded
- * numbers.
+ * The current screens of a session's terminals and desktops: the first picture for a new viewer. The target
+ * decides their content, so they are drawn as in a replay (../replay/): filtered, with limited numbers.
  */
 import { Buffer } from 'node:buffer'
 import { FRAME, type Frame } from '../../container/frames.ts'
@@ -13,23 +12,23 @@ import { Screen } from '../../decode/terminal/screen.ts'
 import { type PictureChange, WatchedDesktop } from './desktop.ts'
 
 /**
- * Bytes of output that are drawn at a time, the newest: a screen shows what came last, and a flood is not worth the
- * time that it takes to draw.
+ * Bytes of the latest output that are drawn at a time: a screen shows the end of the output, and a flood is
+ * not worth the time to draw it.
  */
 export const MAX_DRAWN = 1024 * 1024
-/** Channels with a terminal that are drawn; a connection has fewer. */
+/** Limit of the channels with a terminal that are drawn; a connection has fewer. */
 export const MAX_SCREENS = 64
-/** Bytes of all drawings of a session together: a screen in which each cell has its colours takes some megabytes. */
+/** Bytes of all drawings of a session: a screen with different colours in each cell takes some megabytes. */
 const MAX_DRAWINGS = 8 * 1024 * 1024
-/** Output that comes in small pieces waits in larger ones. */
+/** Small pieces of output are collected to pieces of this length. */
 const PIECE_LENGTH = 4096
-/** What a step counts for beside its output: to draw a resize takes as long as some output. */
+/** Cost of a step beside its output: drawing a resize takes as long as some output. */
 const STEP_OVERHEAD = 1024
-/** Bytes of a sequence that has begun and not ended; a longer one is left out of the drawing. */
+/** Bytes of an unfinished sequence; a longer one is left out of the drawing. */
 const MAX_BEGUN = 4096
 
 const ESC = 0x1b
-/** First byte of a character of UTF-8 that has more than one. */
+/** First byte of a UTF-8 character of several bytes. */
 const LEAD = 0xc0
 
 type Step = Pick<Frame, 'type' | 'payload'>
@@ -38,9 +37,9 @@ class WatchedScreen {
   readonly #screen: Screen
   #steps: Step[] = []
   #weight = 0
-  /** Of a resize whose place among the steps was dropped. */
+  /** A resize whose place among the steps was dropped. */
   #resized: Step | undefined
-  /** Of a sequence, or a character, that the output so far ends in the middle of. */
+  /** The unfinished sequence or character at the end of the output so far. */
   #begun = Buffer.alloc(0)
 
   constructor(size: Size) {
@@ -67,7 +66,10 @@ class WatchedScreen {
     while (this.#weight > MAX_DRAWN) this.#dropOldest()
   }
 
-  /** What draws the present screen on an empty one of `size`, and what the output to come goes on with. */
+  /**
+   * Returns the output that draws the current screen on an empty one of `size`, so that later output can
+   * follow.
+   */
   async draw(): Promise<Buffer> {
     const steps = this.#resized ? [this.#resized, ...this.#steps] : this.#steps
     this.#steps = []
@@ -100,7 +102,7 @@ class WatchedScreen {
   }
 }
 
-/** A channel that is open, with what it shows. */
+/** An open channel with its screen. */
 export interface ChannelState {
   channel: number
   /** The payload of its `channel_open`. */
@@ -118,7 +120,7 @@ interface OpenChannel {
 export class Screens {
   readonly #channels = new Map<number, OpenChannel>()
 
-  /** A promise is to be waited for before the next frame. */
+  /** Draws a frame. A returned promise must be awaited before the next frame. */
   apply(frame: Frame): Promise<void> | undefined {
     const { type, channel, payload } = frame
     if (type === FRAME.channelOpen) {
@@ -139,7 +141,7 @@ export class Screens {
     return undefined
   }
 
-  /** A screen for which there is no more room is left out. */
+  /** Returns the state; a screen that exceeds the limit is left out. */
   async state(): Promise<ChannelState[]> {
     const states: ChannelState[] = []
     let room = MAX_DRAWINGS
@@ -158,7 +160,7 @@ export class Screens {
     return states
   }
 
-  /** What has changed on desktops since the last call. */
+  /** Returns the changes of desktops since the last call. */
   changes(): PictureChange[] {
     return [...this.#channels].flatMap(([channel, { desktop }]) => {
       const change = desktop?.changes()

@@ -4,7 +4,7 @@ import { parentPort } from 'node:worker_threads'
 import { type FollowedFrame, RecordingFollower } from './follower.ts'
 import type { FromDrawer, ToDrawer } from './messages.ts'
 
-/** Of 19: those who work in a session go before those who watch. */
+/** Of 19: users of a session take precedence over viewers. */
 const NICENESS = 5
 
 // On Linux 0 is the calling thread (setpriority(2), C library/kernel differences), elsewhere the whole process.
@@ -12,15 +12,15 @@ if (process.platform === 'linux') setPriority(0, NICENESS)
 
 interface Followed {
   follower: RecordingFollower
-  /** One request at a time. */
+  /** Serializes the requests. */
   turn: Promise<void>
-  /** Runs while changes are to be told. */
+  /** Timer of the next report of changes. */
   telling: NodeJS.Timeout | undefined
-  /** When they may be told again. */
+  /** Earliest time of the next report. */
   next: number
 }
 
-/** Milliseconds between two times that changes are told, and how many times as long as drawing them took. */
+/** Milliseconds between two reports of changes, and the same as a multiple of their drawing time. */
 const PACE_MS = 100
 const PACE_TIMES = 4
 
@@ -34,7 +34,7 @@ async function state(
   try {
     answer = { kind: 'state', request, channels: await follower.state(frames) }
   } catch (error) {
-    // The next request begins anew.
+    // The next request starts with a new follower.
     if (followed.get(session)?.follower === follower) followed.delete(session)
     await follower.close().catch(() => undefined)
     answer = { kind: 'failed', request, reason: error instanceof Error ? error.message : String(error) }
@@ -42,7 +42,7 @@ async function state(
   parentPort?.postMessage(answer)
 }
 
-/** Tells what has changed, when it is time. */
+/** Reports the changes when a report is due. */
 function tellLater(session: string, one: Followed): void {
   const wait = Math.max(0, one.next - performance.now())
   one.telling ??= setTimeout(() => {
@@ -57,7 +57,7 @@ function tellLater(session: string, one: Followed): void {
   }, wait)
 }
 
-/** Does it after what was asked before; what goes wrong ends the following. */
+/** Runs after the earlier requests; an error ends the following. */
 function inTurn(session: string, one: Followed, act: () => Promise<void>): void {
   one.turn = one.turn.then(async () => {
     if (followed.get(session) !== one) return
@@ -84,7 +84,7 @@ parentPort?.on('message', (message: ToDrawer) => {
   if (message.kind === 'forget') {
     followed.delete(session)
     clearTimeout(known?.telling)
-    // A request under way is answered first.
+    // Complete a running request first.
     known?.turn.then(() => known.follower.close()).catch(() => undefined)
     return
   }

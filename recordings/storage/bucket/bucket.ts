@@ -1,6 +1,6 @@
 /**
- * The bucket as the broker sees it: each operation is done by a thread of its own, started when the first is asked
- * for. What a thread that dies was doing fails as `unavailable`; the next operation starts another.
+ * The broker's client for the bucket: a separate thread does each operation, and starts with the first. If
+ * the thread dies, its operations fail as `unavailable`; the next operation starts another.
  */
 import type { Secret } from '../../../src/model/secret.ts'
 import { Questions } from '../../../src/threads/questions.ts'
@@ -11,9 +11,9 @@ import type { BucketSettings } from './s3.ts'
 
 export interface BucketOptions extends Omit<BucketSettings, 'secretKey'> {
   secretKey: Secret
-  /** Before all keys; empty, or ending with a slash. */
+  /** Prefix of all keys: empty, or ending with a slash. */
   prefix: string
-  /** Bytes a second; 0: no limit. */
+  /** Bytes a second, or 0 for no limit. */
   rate: number
 }
 
@@ -38,7 +38,7 @@ export class Bucket {
     return this.#options.prefix
   }
 
-  /** For people: where it is. */
+  /** Address of the bucket, for people. */
   get address(): string {
     const { endpoint, bucket, prefix, region } = this.#options
     return `${endpoint ?? `s3.${region}.amazonaws.com`}/${bucket}/${prefix}`
@@ -53,7 +53,7 @@ export class Bucket {
     }) as Promise<Operations[O]['answers']>
   }
 
-  /** Ends the thread; the operations in progress fail. */
+  /** Destroys the thread; the operations in progress fail. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#thread.destroy()
@@ -67,7 +67,7 @@ export class Bucket {
   #answered(message: FromThread): void {
     if ('fault' in message) this.#questions.fail(message.id, new BucketError(message.fault, message.message))
     else this.#questions.answer(message.id, message.answer)
-    // An idle thread keeps no command from ending.
+    // An idle thread does not keep a command running.
     if (this.#questions.size === 0) this.#thread.unref()
   }
 }

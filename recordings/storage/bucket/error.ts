@@ -1,11 +1,14 @@
-/** Why something with the bucket failed, in the kinds that decide what is done next. */
+/** Kinds of failures of the bucket; the kind decides the next action. */
 export const BUCKET_FAULTS = {
-  /** No connection, a timeout, an answer of 5xx: the store is asked again later. */
+  /** No connection, a timeout, a response of 5xx: tried again later. */
   unavailable: 'the object store cannot be reached, or cannot answer now',
-  /** Credentials, rights, no such bucket: nothing works until somebody has changed something. */
+  /**
+   * Wrong credentials, missing rights or no such bucket: fails until the configuration or the store is
+   * changed.
+   */
   refused: 'the object store refuses the credentials or the bucket',
   missing: 'there is no such object, or no such upload',
-  /** What the store has, or took, is not what was sent. */
+  /** The stored or received bytes differ from the sent ones. */
   content: 'the object is not what was sent',
   /** The recording on this machine's disk cannot be read. */
   local: 'the file cannot be read',
@@ -23,7 +26,7 @@ export class BucketError extends Error {
   }
 }
 
-/** Whether all objects are met by it, and not this one alone. */
+/** Returns whether the failure concerns all objects, and not this one alone. */
 export function isOfTheStore(error: unknown): boolean {
   return error instanceof BucketError && (error.fault === 'unavailable' || error.fault === 'refused')
 }
@@ -33,10 +36,10 @@ interface Answered {
   code?: string
 }
 
-/** The store's own words are cut: they come from outside, and go into the log. */
+/** Limit of the store's own text: it comes from outside, and goes into the log. */
 const MAX_WORDS = 300
 
-/** What the SDK threw, in our kinds; `doing` says what was tried. */
+/** Converts an error of the SDK to one of our kinds; `doing` describes the attempt. */
 export function bucketError(error: unknown, doing: string): BucketError {
   if (error instanceof BucketError) return error
   const { name, message, $metadata, code } = error as Error & Answered
@@ -53,7 +56,7 @@ function faultOf(status: number | undefined, name: string): BucketFault {
   if (name === 'BadDigest') return 'content'
   if (name === 'NoSuchBucket' || status === 401 || status === 403) return 'refused'
   if (status === undefined || status >= 500 || status === 429 || status === 408) return 'unavailable'
-  // The SDK could not read an answer that says all is well: something on the way has changed it.
+  // The SDK could not read a successful response, so it was changed on the way.
   if (status < 300) return 'unavailable'
   return status === 404 ? 'missing' : 'failed'
 }

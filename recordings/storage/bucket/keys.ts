@@ -1,4 +1,4 @@
-/** Where a recording lies in the bucket: the same folders as on the disk, below the configured prefix. */
+/** Keys of a recording in the bucket: the same folders as on the disk, below the configured prefix. */
 import { relative, sep } from 'node:path'
 import { FILE_NAME, KEY_FILE_NAME } from '../../container/format/limits.ts'
 import { sessionDirectory } from '../../container/keys.ts'
@@ -7,16 +7,19 @@ import { sessionDirectory } from '../../container/keys.ts'
 const OFFSET_DIGITS = 16
 
 export interface ObjectKeys {
-  /** `<prefix><YYYY>/<MM>/<DD>/<session>/`: all objects of the session are below it. */
+  /** `<prefix><YYYY>/<MM>/<DD>/<session>/`: prefix of all objects of the session. */
   folder: string
   /** The sealed file. */
   recording: string
   keyFile: string
-  /** `<folder>segments/`: pieces of a recording that still runs. */
+  /** `<folder>segments/`: pieces of a running recording. */
   segments: string
 }
 
-/** The keys of a session that began at `begin` (milliseconds since the epoch). Throws for what is no session's id. */
+/**
+ * Returns the keys of a session that began at `begin` (milliseconds since the epoch). Throws if the id is
+ * malformed.
+ */
 export function objectKeys(prefix: string, session: string, begin: number): ObjectKeys {
   const path = relative('/', sessionDirectory('/', session, begin))
     .split(sep)
@@ -30,7 +33,10 @@ export function objectKeys(prefix: string, session: string, begin: number): Obje
   }
 }
 
-/** The piece of the file that begins at `offset`: put together in their order, segments are the file's beginning. */
+/**
+ * Returns the key of the piece that begins at `offset`: joined in their order, the segments are the file's
+ * beginning.
+ */
 export function segmentKey(segments: string, offset: number): string {
   return `${segments}${String(offset).padStart(OFFSET_DIGITS, '0')}`
 }

@@ -1,14 +1,14 @@
-/** What the thread that speaks with the bucket is asked, and what it answers: plain data both ways. */
+/** Requests to the bucket's thread and their results: plain data both ways. */
 import type { BucketFault } from './error.ts'
 import type { BucketSettings } from './s3.ts'
 
 export interface ThreadData {
   settings: BucketSettings
-  /** Bytes a second, both ways together; 0: no limit. */
+  /** Bytes a second, both ways together, or 0 for no limit. */
   rate: number
 }
 
-/** Each operation: what it takes, and what it answers with. */
+/** Each operation's arguments and result. */
 export interface Operations {
   segment: { takes: { file: string; offset: number; prefix: string }; answers: number }
   beginUpload: { takes: { key: string }; answers: string }

@@ -1,12 +1,15 @@
-/** Holds transfers to so many bytes a second on average. Whoever wants to send waits for what was sent before. */
+/**
+ * Limits transfers to an average of bytes a second. A transfer waits until the earlier ones have had their
+ * time.
+ */
 export class Rate {
   readonly #bytesPerSecond: number
   readonly #now: () => number
   readonly #sleep: (milliseconds: number) => Promise<unknown>
-  /** When what was granted so far is through. */
+  /** End of the time granted so far. */
   #free = 0
 
-  /** 0: no limit. `now` in milliseconds, never decreasing. */
+  /** 0 for no limit. `now` in milliseconds, never decreasing. */
   constructor(bytesPerSecond: number, now: () => number, sleep: (milliseconds: number) => Promise<unknown>) {
     this.#bytesPerSecond = bytesPerSecond
     this.#now = now

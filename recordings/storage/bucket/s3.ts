@@ -1,6 +1,6 @@
 /**
- * The few operations of S3 that recordings need, each one request with a bounded time and a bounded answer. No
- * retries here: whoever asks keeps its own account of what to try again, and when.
+ * The few operations of S3 that recordings need, each one request with a time limit and a limited response.
+ * There are no retries here: each caller has its own schedule for them.
  */
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
@@ -21,7 +21,7 @@ import {
 import { BucketError, bucketError } from './error.ts'
 
 export interface BucketSettings {
-  /** `https://HOST[:PORT]`; absent: Amazon's of the region. */
+  /** `https://HOST[:PORT]`. Absent for Amazon's endpoint of the region. */
   endpoint?: string
   region: string
   bucket: string
@@ -29,7 +29,7 @@ export interface BucketSettings {
   secretKey: string
   /** `ENDPOINT/BUCKET/KEY` instead of `BUCKET.ENDPOINT/KEY`. */
   pathStyle: boolean
-  /** PEM of the authorities that may vouch for the endpoint; absent: the system's. */
+  /** PEM of the authorities for the endpoint's certificate. Absent for the system's authorities. */
   ca?: string
 }
 
@@ -40,12 +40,12 @@ export interface Part {
 }
 
 const CONNECT_MS = 10_000
-/** Silence on a connection. */
+/** Limit of silence on a connection. */
 const SILENCE_MS = 30_000
-/** A request as a whole: a part of some MiB over a slow line. */
+/** Time limit of a request: a part of some MiB over a slow line. */
 const REQUEST_MS = 180_000
 const MAX_SOCKETS = 16
-/** S3's own limit; one that answers with more pages is cut off. */
+/** S3's own limit; a longer list of parts is cut. */
 const MAX_PARTS = 10_000
 /** Objects under one session's folder: segments of 15 seconds for months. */
 const MAX_LISTED = 1_000_000
@@ -62,7 +62,7 @@ export class S3Bucket {
       forcePathStyle: settings.pathStyle,
       credentials: { accessKeyId: settings.accessKey, secretAccessKey: settings.secretKey },
       maxAttempts: 1,
-      // Not every store knows the trailers of flexible checksums; Content-MD5 each of them checks.
+      // Not every store supports the trailers of flexible checksums; every store checks Content-MD5.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
       requestHandler: {
@@ -87,7 +87,7 @@ export class S3Bucket {
     )
   }
 
-  /** Bytes of the object; undefined: there is none. */
+  /** Returns the size of the object, or undefined if it does not exist. */
   async size(key: string): Promise<number | undefined> {
     try {
       const { ContentLength } = await this.#ask(`head ${key}`, (signal) =>
@@ -100,7 +100,7 @@ export class S3Bucket {
     }
   }
 
-  /** `length` bytes from `offset` on, which the object has to have. */
+  /** Returns exactly `length` bytes from `offset` on. */
   async range(key: string, offset: number, length: number): Promise<Uint8Array<ArrayBuffer>> {
     return await this.#ask(`get ${key}`, async (signal) => {
       const Range = `bytes=${offset}-${offset + length - 1}`
@@ -122,14 +122,14 @@ export class S3Bucket {
     })
   }
 
-  /** Removes an object; one that is not there is removed. */
+  /** Removes an object; succeeds if it does not exist. */
   async remove(key: string): Promise<void> {
     await this.#ask(`delete ${key}`, (signal) =>
       this.#client.send(new DeleteObjectCommand({ Bucket: this.#bucket, Key: key }), signal),
     )
   }
 
-  /** The keys that begin so, a page at a time. */
+  /** Yields the keys with this prefix, a page at a time. */
   async *list(prefix: string): AsyncGenerator<string[]> {
     let token: string | undefined
     let listed = 0
@@ -179,7 +179,7 @@ export class S3Bucket {
     return { number, etag: ETag, size: body.length }
   }
 
-  /** The parts that the store has of an upload. */
+  /** Returns the parts of an upload that the store has. */
   async parts(key: string, upload: string): Promise<Part[]> {
     const found: Part[] = []
     let marker: string | undefined
@@ -219,7 +219,7 @@ export class S3Bucket {
     )
   }
 
-  /** Gives an upload up; one that is not there is given up. */
+  /** Aborts an upload; succeeds if it does not exist. */
   async abandon(key: string, upload: string): Promise<void> {
     try {
       await this.#ask(`abandon the upload of ${key}`, (signal) =>
@@ -259,10 +259,10 @@ export class S3Bucket {
 
 const md5 = (bytes: Uint8Array): string => createHash('md5').update(bytes).digest('base64')
 
-/** The bytes of a probe: they have to come back as they went. */
+/** The bytes of a probe, which must come back unchanged. */
 const PROBE = Buffer.from('sallyport: this object may be deleted\n')
 
-/** Puts, reads and deletes an object under the prefix; throws BucketError when any of it does not work. */
+/** Puts, reads and deletes an object under the prefix. Throws BucketError if any of these fails. */
 export async function probe(bucket: S3Bucket, prefix: string, name: string): Promise<void> {
   const key = `${prefix}probe-${name}`
   await bucket.put(key, PROBE)

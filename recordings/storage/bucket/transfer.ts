@@ -1,6 +1,6 @@
 /**
- * Files to objects: a piece of a file that still grows, a whole closed file in parts that are resumed, and the proof
- * that the object is the file. Memory is one part for each of them, whatever a file's length.
+ * Transfers files to objects: pieces of a growing file, or a whole closed file in resumable parts, with the
+ * proof that object and file are equal. Each transfer needs the memory of one part, whatever a file's length.
  */
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
@@ -10,14 +10,14 @@ import type { Rate } from './rate.ts'
 import type { Part, S3Bucket } from './s3.ts'
 
 const MEBIBYTE = 1024 * 1024
-/** Bytes of a segment and of a part: S3 wants 5 MiB at least of every part but the last. */
+/** Bytes of a segment and of a part: S3 requires at least 5 MiB of every part but the last. */
 export const PART_LENGTH = 8 * MEBIBYTE
 /** S3's limit is 10 000. */
 const MAX_PARTS = 9_900
-/** Bytes that are read back at a time. */
+/** Bytes per request when an object is read back. */
 export const RANGE_LENGTH = 4 * MEBIBYTE
 
-/** The length of parts for a file of `size` bytes; more than PART_LENGTH from 77 GiB on. */
+/** Returns the length of parts for a file of `size` bytes; more than PART_LENGTH from 77 GiB on. */
 export function partLength(size: number): number {
   return Math.max(PART_LENGTH, Math.ceil(size / MAX_PARTS / MEBIBYTE) * MEBIBYTE)
 }
@@ -31,7 +31,7 @@ export class Transfer {
     this.#rate = rate
   }
 
-  /** Puts what the file has beyond `offset`, PART_LENGTH at most; answers how many bytes that were. */
+  /** Uploads the file's bytes after `offset`, at most PART_LENGTH. Returns their number. */
   segment(file: string, offset: number, keyOf: (offset: number) => string): Promise<number> {
     return withFile(file, async (handle, size) => {
       const length = Math.min(size - offset, PART_LENGTH)
@@ -43,12 +43,15 @@ export class Transfer {
     })
   }
 
-  /** Whether a file of this length goes in parts. */
+  /** Returns whether a file of this length is uploaded in parts. */
   isLong(size: number): boolean {
     return size > PART_LENGTH
   }
 
-  /** A file that does not change any more; `upload` is of `beginUpload` for a long one. Parts that are there stay. */
+  /**
+   * Uploads a file that no longer changes; `upload` is from `beginUpload` for a long one. Parts in the store
+   * are kept.
+   */
   whole(file: string, key: string, upload: string | undefined): Promise<void> {
     return withFile(file, async (handle, size) => {
       if (upload === undefined) {
@@ -79,7 +82,7 @@ export class Transfer {
     await this.#bucket.complete(key, upload, parts)
   }
 
-  /** Reads the object back: size and SHA-256 (hex) of it and of the file, which have to be the same. */
+  /** Reads the object back. Size and SHA-256 (hex) of object and file must be equal. */
   verify(file: string, key: string): Promise<{ size: number; sha256: string }> {
     return withFile(file, async (handle, size) => {
       const stored = await this.#bucket.size(key)
@@ -109,7 +112,7 @@ export class Transfer {
     })
   }
 
-  /** Removes all objects whose keys begin so; `prefix` ends with a slash. */
+  /** Removes all objects with this prefix, which ends with a slash. */
   async removeBelow(prefix: string): Promise<void> {
     if (!prefix.endsWith('/')) throw new Error(`expected a prefix that ends with a slash, got ${prefix}`)
     for await (const keys of this.#bucket.list(prefix)) {

@@ -1,4 +1,7 @@
-/** The thread that speaks with the bucket: reading, hashing, signing and TLS cost the relay's thread nothing. */
+/**
+ * The thread that uses the bucket, so that reading, hashing, signing and TLS do not burden the relay's
+ * thread.
+ */
 import { setPriority } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -9,7 +12,7 @@ import { Rate } from './rate.ts'
 import { probe, S3Bucket } from './s3.ts'
 import { Transfer } from './transfer.ts'
 
-/** Of 19: where processors are short, keys that somebody types go before copies of files. */
+/** Of 19: on a busy machine, users' input takes precedence over copies of files. */
 const NICENESS = 10
 
 // On Linux 0 is the calling thread (setpriority(2), C library/kernel differences), elsewhere the whole process.

@@ -1,4 +1,4 @@
-/** Events of secrets that are handed out, of what administrators change, and of the broker itself. */
+/** Events of revealed secrets, of administrators' changes, and of the broker itself. */
 import { CLIENT, COUNTED, type EventKind, LOCAL, OBJECT } from './fields.ts'
 import { account, because, deed, thing, times, who } from './phrases.ts'
 
@@ -30,7 +30,7 @@ export const ADMINISTRATION = {
   'checkout.expired': {
     severity: 'notice',
     trap: false,
-    meaning: 'a checkout was over before the secret was returned',
+    meaning: 'a checkout expired before the secret was returned',
     fields: ['user', 'api_key', 'account', 'domain', 'device', 'object', 'result', 'reason'],
     sentence: (f) =>
       `the checkout of ${account(f)} by ${who(f)} ${f.result === 'failure' ? 'could not be ended' : 'is over'}${because(f)}`,
@@ -129,7 +129,7 @@ export const ADMINISTRATION = {
     severity: 'warning',
     trap: true,
     meaning:
-      'a receiver of events will not get `count` rows: retention had removed them from the log before it was back, or its position was lost and nobody knows which of them it has had',
+      'a receiver of events will not get `count` rows: retention had removed them from the log before it was back, or its position was lost and it is unknown which of them it has',
     fields: ['object_type', 'object', 'count', 'reason'],
     sentence: (f) => `the ${thing(f)} missed ${f.count ?? 0} rows of the audit log${because(f)}`,
   },

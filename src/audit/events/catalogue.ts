@@ -1,7 +1,7 @@
 /**
- * The one catalogue of events (invariant 8): the stable code, what it means, its severity, the fields it
- * carries, the sentence that a person reads, and whether a SNMP notification goes with it. docs/events.md and
- * config/SALLYPORT-MIB.txt are checked against it by tests. Codes and field names are contract.md's.
+ * The only catalogue of events (invariant 8): the stable code, its meaning and severity, its fields, the
+ * sentence for people, and whether it has a SNMP notification. docs/events.md and config/SALLYPORT-MIB.txt
+ * are checked against it by tests. Codes and field names are those of contract.md.
  */
 import { ADMINISTRATION } from './administration.ts'
 import type { EventFields, EventKind, Severity } from './fields.ts'
@@ -16,10 +16,10 @@ export const EVENTS = { ...SESSIONS, ...GUESTS, ...RECORDINGS, ...ADMINISTRATION
 
 export type EventCode = keyof typeof EVENTS
 
-/** The fields that the catalogue lists for a code. */
+/** The catalogue's fields of a code. */
 export type FieldsOf<C extends EventCode> = Pick<EventFields, (typeof EVENTS)[C]['fields'][number]>
 
-/** Codes with a SNMP notification. Their place here is their number in the MIB (from 1): only ever append. */
+/** Codes with a SNMP notification. Their index here is their number in the MIB (from 1): only append. */
 export const TRAP_CODES: readonly EventCode[] = [
   'auth.failure',
   'auth.locked',
@@ -39,15 +39,18 @@ export const TRAP_CODES: readonly EventCode[] = [
   'config.reload',
 ]
 
-/** The catalogue's entry of a code. */
+/** Returns the catalogue's entry of a code. */
 export function kindOf(code: EventCode): EventKind {
   return EVENTS[code]
 }
 
-/** Results that make a warning of an event that is a notice otherwise. */
+/** Results that raise a notice to a warning. */
 const BAD_RESULTS: readonly (string | number | undefined)[] = ['failure', 'refused', 'denied', 'lost']
 
-/** The severity of one event: its kind's, raised to a warning by a failure, a denial, or a rule that was met. */
+/**
+ * Returns the severity of one event: its kind's, raised to a warning by a failure, a denial, or a matched
+ * rule.
+ */
 export function severityOf(event: Pick<AuditEvent, 'code' | 'fields'>): Severity {
   const own = kindOf(event.code).severity
   const isBad = BAD_RESULTS.includes(event.fields.result) || event.fields.rule !== undefined
@@ -61,8 +64,8 @@ export interface AuditEvent {
   fields: EventFields
 }
 
-/** Where the rest of the broker says what happened. */
+/** The audit log, as the rest of the broker writes to it. */
 export interface Audit {
-  /** Resolves when the event stands in the chained log; a sink that is slow or down does not hold it up. */
+  /** Resolves when the event is in the chained log; a slow or failed sink does not delay it. */
   record<C extends EventCode>(code: C, fields: FieldsOf<C>): Promise<void>
 }

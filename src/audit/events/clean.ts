@@ -1,11 +1,11 @@
 /**
- * Values of events come from users and targets: a name, a path, a command line. Before one is stored or sent it
- * is bounded, and nothing in it can begin a new line, drive a terminal or turn text around (attack: log
- * injection). The forms that sinks write add their own escapes on top.
+ * Cleans the values of events, which come from users and targets: a name, a path, a command line. Before a
+ * value is stored or sent its length is limited, and nothing in it can begin a new line, control a terminal
+ * or reverse text (attack: log injection). Sinks add the escapes of their own formats.
  */
 import { EVENT_FIELDS, type EventFields } from './fields.ts'
 
-/** Bytes of UTF-8 in one value; what is longer ends with `…`. */
+/** Limit of a value, in bytes of UTF-8; a longer one ends with `…`. */
 export const MAX_VALUE = 2048
 
 /** C0, DEL, C1, line and paragraph separator, and the marks that change the direction of text. */
@@ -13,18 +13,21 @@ const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066
 const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 const ELLIPSIS = '…'
 
-/** `text` cut to at most `limit` bytes of UTF-8, at the end of a character; at least 3 bytes. */
+/** Cuts `text` to at most `limit` bytes of UTF-8, at the end of a character; `limit` is at least 3. */
 export function cut(text: string, limit: number): string {
-  // no character takes more UTF-16 units than bytes, so only this much of a huge text is looked at
+  // Read only this much of a huge text: no character has more UTF-16 units than bytes.
   if (text.length <= limit && Buffer.byteLength(text) <= limit) return text
   const bytes = Buffer.from(text.slice(0, limit))
   let end = Math.min(bytes.length, limit - Buffer.byteLength(ELLIPSIS))
-  // not in the middle of a character: continuation bytes are 10xxxxxx
+  // Do not cut within a character: continuation bytes are 10xxxxxx.
   while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--
   return bytes.toString('utf8', 0, end) + ELLIPSIS
 }
 
-/** Well-formed Unicode without control characters (as `\n`, `\u001b`), at most MAX_VALUE bytes. */
+/**
+ * Returns well-formed Unicode without control characters (escaped as `
+ * `, `\u001b`), at most MAX_VALUE bytes.
+ */
 export function cleanValue(text: string): string {
   const bounded = text.length > MAX_VALUE ? text.slice(0, MAX_VALUE + 1) : text
   const escaped = bounded
@@ -34,8 +37,9 @@ export function cleanValue(text: string): string {
 }
 
 /**
- * The fields of an event in the catalogue's order, each value cleaned; those that are undefined or empty are left
- * out. Throws for a field that the catalogue does not know and for a value that is neither text nor a number.
+ * Returns the fields of an event in the catalogue's order, each value cleaned, without undefined and empty
+ * ones. Throws for a field that the catalogue does not have and for a value that is neither text nor a
+ * number.
  */
 export function cleanFields(fields: EventFields): EventFields {
   for (const key of Object.keys(fields)) {

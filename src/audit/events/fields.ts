@@ -1,8 +1,8 @@
-/** What an event may carry, and what the catalogue says of each kind of event. Field names are contract.md's. */
+/** The fields of events, and the shape of the catalogue's entries. Field names are those of contract.md. */
 
 export type Severity = 'notice' | 'warning' | 'alert'
 
-/** Fields of an event; the same keys in the log, in syslog's structured data and in SNMP notifications. */
+/** Fields of an event; the log, syslog's structured data and SNMP notifications have the same keys. */
 export const EVENT_FIELDS = [
   'session',
   'user',
@@ -48,7 +48,7 @@ export type EventField = (typeof EVENT_FIELDS)[number]
 /** `duration` is in milliseconds, `size` and `bytes_…` are bytes. */
 export type EventFields = Partial<Record<EventField, string | number>>
 
-/** Fields that hold a number wherever they are present; all others are text. */
+/** Fields that are numbers; all others are text. */
 export const NUMERIC_FIELDS = [
   'client_port',
   'size',
@@ -63,20 +63,25 @@ export interface EventKind {
   readonly severity: Severity
   readonly trap: boolean
   readonly meaning: string
-  /** What it may carry; which of them are there depends on how far things had come. */
+  /** The fields that it may carry; some are absent if the action failed early. */
   readonly fields: readonly EventField[]
   readonly sentence: (fields: EventFields) => string
 }
 
 export const CLIENT = ['client_ip', 'client_port'] as const
-/** Of a sign-in by key: its fingerprint, and of a certificate key id, serial and authority. */
+/** Fields of a sign-in by key: its fingerprint, and for a certificate its key id, serial and authority. */
 export const KEY = ['digest', 'object_type', 'object'] as const
 export const PLACE = ['account', 'domain', 'device', 'service'] as const
 export const TARGET = [...PLACE, 'target_host'] as const
 export const SESSION = ['session', 'user', 'api_key', ...CLIENT, 'protocol', ...TARGET] as const
-/** Of refusals that were folded into one event: how many, and when the first and the last was. */
+/**
+ * Fields of refusals that were folded into one event: their number, and the time of the first and of the
+ * last.
+ */
 export const COUNTED = ['count', 'first', 'last'] as const
-/** Of what the command line does: the system's user who ran it, and who became that user by sudo, as sudo says. */
+/**
+ * Fields of the command line: the system's user that ran it, and the user before sudo, as sudo reports it.
+ */
 export const LOCAL = ['uid', 'sudo_user'] as const
 export const CHANNEL = [...SESSION, 'subprotocol'] as const
 export const WATCH = [

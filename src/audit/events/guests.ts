@@ -1,4 +1,4 @@
-/** Events of guests in running sessions: `object` is how a guest is called, `user` who has invited them. */
+/** Events of guests in running sessions: `object` is the guest's name, `user` the inviting user. */
 import { CLIENT, type EventKind, TARGET } from './fields.ts'
 import { because, seconds, session, targetOf, who } from './phrases.ts'
 
@@ -18,7 +18,7 @@ export const GUESTS = {
     severity: 'notice',
     trap: false,
     meaning:
-      'somebody invited a guest to a running session, for `duration`; `method` is what the guest may do: `view` or `control`',
+      'a user invited a guest to a running session, for `duration`; `method` is the right of the guest: `view` or `control`',
     fields: [...GUEST, 'profile', 'method', 'duration'],
     sentence: (f) =>
       `${who(f)} invited ${f.object ?? '?'} to ${f.method ?? '?'} ${session(f)} to ${targetOf(f)}${f.duration === undefined ? '' : ` for ${seconds(f.duration)}`}`,
@@ -26,7 +26,7 @@ export const GUESTS = {
   'session.invite_change': {
     severity: 'notice',
     trap: false,
-    meaning: 'somebody changed what a guest may do; `method` is what it is now: `view` or `control`',
+    meaning: 'a user changed the right of a guest; `method` is the new one: `view` or `control`',
     fields: [...GUEST, 'profile', 'method'],
     sentence: (f) => `${who(f)} has ${f.object ?? '?'} ${f.method ?? '?'} ${session(f)} to ${targetOf(f)}`,
   },
@@ -34,7 +34,7 @@ export const GUESTS = {
     severity: 'notice',
     trap: false,
     meaning:
-      'somebody withdrew an invitation; a guest who was in had to leave. With a `reason` nobody did: what the invitation rested on was taken away from who had invited, who is `user`',
+      'an invitation was withdrawn, and its guest had to leave. Without a `reason` the user withdrew it; with one, the inviting user, who is `user`, lost the basis of the sign-in or the right',
     fields: [...GUEST, 'profile', 'reason'],
     sentence: (f) =>
       f.reason === undefined

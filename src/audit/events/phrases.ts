@@ -1,4 +1,4 @@
-/** What the sentences of events are made of. */
+/** Phrases for the sentences of events. */
 import type { EventFields } from './fields.ts'
 
 export const who = (f: EventFields) => `${f.user ?? 'somebody'}${f.client_ip ? ` from ${f.client_ip}` : ''}`
@@ -8,29 +8,29 @@ export const thing = (f: EventFields) => `${f.object_type ?? 'object'} ${f.objec
 export const seconds = (ms: string | number) => `${(Number(ms) / 1000).toFixed(1)} s`
 export const session = (f: EventFields) => `session ${f.session ?? '?'}`
 
-/** The target's canonical name as far as the fields tell it. */
+/** Returns the target's canonical name as far as the fields contain it. */
 export function targetOf(f: EventFields): string {
   if (!f.device) return 'a target'
-  // no stored account
+  // No stored account.
   if (f.account && !f.domain) return `${f.account}@${f.device}:${f.service ?? '?'}`
   return `${account(f)}:${f.device}:${f.service ?? '?'}`
 }
 
-/** What was done; or, when it failed, what could not be. */
+/** Describes the completed action, or the failed one. */
 export function deed(f: EventFields, done: string, verb: string, what: string): string {
   return f.result === 'failure'
     ? `${who(f)} could not ${verb} ${what}${because(f)}`
     : `${who(f)} ${done} ${what}`
 }
 
-/** Of refusals that were folded into one event. */
+/** Describes refusals that were folded into one event. */
 export const times = (f: EventFields) =>
   f.count === undefined ? '' : ` (${f.count} times since ${f.first ?? '?'})`
 
-/** The reason of a deed that did not fail: `deed` has that of one that did. */
+/** Returns the reason of an action that did not fail: `deed` adds that of a failed one. */
 export const heldBecause = (f: EventFields) => (f.result === 'failure' ? '' : because(f))
 
-/** A channel's right, and where a forwarded one goes. */
+/** Describes a channel's right, and the destination of a forwarded one. */
 export function channel(f: EventFields): string {
   return `${f.subprotocol ?? 'a channel'}${f.destination === undefined ? '' : ` (${f.destination})`}`
 }

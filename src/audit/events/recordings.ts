@@ -1,4 +1,4 @@
-/** Events of what is kept: recordings, the audit log itself, backups. */
+/** Events of stored data: recordings, the audit log itself, backups. */
 import { CLIENT, type EventKind, LOCAL, SESSION } from './fields.ts'
 import { because, deed, heldBecause, session, who } from './phrases.ts'
 

@@ -1,4 +1,4 @@
-/** Events of people and their sessions: signing in, what is done in a session, who watches it. */
+/** Events of users and their sessions: signing in, actions in a session, and watching it. */
 import { CHANNEL, CLIENT, COUNTED, type EventKind, KEY, PLACE, SESSION, TARGET, WATCH } from './fields.ts'
 import {
   because,
@@ -17,14 +17,14 @@ export const SESSIONS = {
   'auth.success': {
     severity: 'notice',
     trap: false,
-    meaning: 'somebody signed in',
+    meaning: 'a user signed in',
     fields: ['user', 'profile', 'api_key', ...CLIENT, 'protocol', 'method', ...KEY],
     sentence: (f) => `${who(f)} signed in by ${f.method ?? '?'}`,
   },
   'auth.failure': {
     severity: 'warning',
     trap: true,
-    meaning: 'somebody could not sign in; the reason is for the audit and is never told to the client',
+    meaning: 'a sign-in failed; the reason is for the audit and is never sent to the client',
     fields: ['user', 'api_key', ...CLIENT, 'protocol', 'method', 'reason', ...KEY, ...COUNTED],
     sentence: (f) => `${who(f)} could not sign in by ${f.method ?? '?'}${because(f)}${times(f)}`,
   },
@@ -77,7 +77,7 @@ export const SESSIONS = {
     severity: 'notice',
     trap: false,
     meaning:
-      'a one-time ticket was taken back before it was used, because what it was handed out upon was taken away; `object` is the address that the viewer had to come from',
+      'a one-time ticket was revoked before its use, because its basis was removed (the user, the sign-in method, the key or the right); `object` is the address that the viewer had to come from',
     fields: ['user', 'api_key', 'protocol', ...PLACE, 'object_type', 'object', 'reason'],
     sentence: (f) => `the ticket of ${who(f)} for ${targetOf(f)} was taken back${because(f)}`,
   },
@@ -85,7 +85,7 @@ export const SESSIONS = {
     severity: 'notice',
     trap: false,
     meaning:
-      'somebody who had signed in was signed out, because what they had signed in upon was taken away; their running sessions are told by `session.kill`',
+      'a user was signed out, because the basis of the sign-in was removed (the user, the method, the key or the right); the ends of running sessions are `session.kill`',
     fields: ['user', 'api_key', ...CLIENT, 'protocol', 'reason'],
     sentence: (f) => `${who(f)} was signed out${because(f)}`,
   },
@@ -115,7 +115,7 @@ export const SESSIONS = {
   'session.kill': {
     severity: 'warning',
     trap: true,
-    meaning: 'somebody, or a rule, ended a running session; `user` is who ended it',
+    meaning: 'a user, or a rule, stopped a running session; `user` is the user that stopped it',
     fields: ['session', 'user', 'api_key', 'protocol', ...TARGET, 'reason'],
     sentence: (f) =>
       `${session(f)} to ${targetOf(f)} was ended${f.user === undefined ? '' : ` by ${who(f)}`}${because(f)}`,
@@ -189,7 +189,7 @@ export const SESSIONS = {
     severity: 'notice',
     trap: false,
     meaning:
-      "a target's host key was seen for the first time, or nobody vouches for it; `result` says whether it was pinned or refused, `reason` why",
+      "a target's host key was seen for the first time, or nothing vouches for it; `result` says whether it was pinned or refused, `reason` why",
     fields: [...SESSION, 'method', 'digest', 'result', 'reason'],
     sentence: (f) => `${targetOf(f)} showed a new host key ${f.digest ?? '?'}: ${f.result ?? '?'}`,
   },
@@ -207,7 +207,7 @@ export const SESSIONS = {
   'watch.begin': {
     severity: 'notice',
     trap: false,
-    meaning: 'somebody began to watch a running session; `object` is its user',
+    meaning: 'a user began to watch a running session; `object` is its user',
     fields: WATCH,
     sentence: (f) => `${who(f)} watches ${session(f)} of ${f.object ?? '?'}`,
   },
@@ -215,7 +215,7 @@ export const SESSIONS = {
     severity: 'notice',
     trap: false,
     meaning:
-      'somebody no longer watches a session; the reason says who or what ended it, unless the watcher did',
+      'a user no longer watches a session; the reason names the user or the cause that ended it, unless the watcher did',
     fields: [...WATCH, 'duration', 'reason'],
     sentence: (f) =>
       `${who(f)} no longer watches ${session(f)} of ${f.object ?? '?'}${f.duration === undefined ? '' : ` after ${seconds(f.duration)}`}${because(f)}`,

@@ -1,20 +1,20 @@
 /**
- * Brings the audit log to one receiver: in order, from the row behind its position, again from there whenever a
- * connection broke. It reads pieces of the log when the receiver has room, so that one that is slow or away costs no
- * memory and holds up nobody: the log on the disk is its queue.
+ * Sends the audit log to one receiver: in order, from the row after its position, and again from there after
+ * a broken connection. It reads pieces of the log when the receiver has room, so a slow or absent receiver
+ * costs no memory and delays no other: the log on the disk is its queue.
  */
 import type { StoredEvent } from '../chain.ts'
 import { type After, type Connection, Presence, type Sink } from '../sink.ts'
 import { Line } from './line.ts'
 import type { Piece, RecentRows } from './recent.ts'
 
-/** Rows that are read and sent at a time. */
+/** Number of rows read and sent at a time. */
 const ROWS_AT_A_TIME = 200
-/** Between two of them while it catches up: the event loop is everybody's. */
+/** Pause between two pieces while it catches up, since sessions share the event loop. */
 const CATCH_UP_PAUSE_MS = 20
 const FIRST_BACK_OFF_MS = 1000
 const MAX_BACK_OFF_MS = 15_000
-/** How long `close` waits for what can still be sent. */
+/** Time that `close` waits for pending events. */
 const DRAIN_MS = 3000
 
 export interface FeedOptions {
@@ -22,12 +22,12 @@ export interface FeedOptions {
   rows: RecentRows
   /** The last row that the receiver has. */
   position: number
-  /** The receiver has all up to this row. */
+  /** Called when the receiver has all rows up to this one. */
   onPosition: (sequence: number) => void
   onDown: (reason: string) => void
-  /** `waited`: rows that it did not have when it was found to be back. */
+  /** `waited`: rows that the receiver did not have when it was back. */
   onUp: (waited: number) => void
-  /** Rows that this receiver will not get: they are not in the log any more, or not to be read. */
+  /** Reports rows that this receiver will not get: they are no longer in the log, or cannot be read. */
   onMissed: (first: number, last: number) => void
   after: After
 }
@@ -35,7 +35,7 @@ export interface FeedOptions {
 export class Feed {
   readonly #options: FeedOptions
   readonly #presence: Presence
-  /** The receiver has these; it was handed those; and those of which it wants something. */
+  /** The last row that the receiver has; the last one sent; and the last one that it wants. */
   #settled: number
   #sent: number
   #handed = 0
@@ -44,11 +44,11 @@ export class Feed {
   #giveUp: () => void = () => undefined
   #isClosing = false
   #isOver = false
-  /** The last row of which it was told that it will not get it. */
+  /** The last row reported as missed. */
   #missed = 0
   #backOff = FIRST_BACK_OFF_MS
   #running: Promise<void> | undefined
-  /** Rows that it will not get, since the start. */
+  /** Number of rows that were missed since the start. */
   lost = 0
 
   constructor(options: FeedOptions) {
@@ -68,7 +68,7 @@ export class Feed {
     return this.#settled
   }
 
-  /** Rows that wait for it. */
+  /** Number of rows that wait for the receiver. */
   get queued(): number {
     return Math.max(0, this.#options.rows.head - this.#sent)
   }
@@ -77,12 +77,12 @@ export class Feed {
     this.#running = this.#run()
   }
 
-  /** There may be new rows. */
+  /** Reads the log again: there may be new rows. */
   wake(): void {
     this.#wake()
   }
 
-  /** Sends what there is, as far as it can be within a moment. */
+  /** Sends the pending rows, as far as possible within a moment. */
   async close(): Promise<void> {
     this.#isClosing = true
     this.#wake()
@@ -90,7 +90,8 @@ export class Feed {
     const late = new Promise<void>((resolve) => {
       cancel = this.#options.after(DRAIN_MS, resolve)
     })
-    // Sockets and timers of receivers keep no process alive: this does, so that it ends behind them, and not amid.
+    // Sockets and timers of receivers do not keep the process running; this timer does, until they have
+    // closed.
     const alive = setInterval(() => undefined, DRAIN_MS)
     await Promise.race([this.#running, late])
     clearInterval(alive)
@@ -114,7 +115,7 @@ export class Feed {
     }
   }
 
-  /** One connection, to its end. */
+  /** Serves one connection, until it is closed. */
   async #serve(): Promise<void> {
     const line = new Line()
     this.#handed = this.#settled
@@ -128,7 +129,7 @@ export class Feed {
       broken: (reason) => line.destroy(new Error(reason)),
     })
     try {
-      // what was late to connect has another feed by now
+      // The feed was closed while the connection was opened.
       if (this.#isOver) return
       this.#presence.succeeded()
       while (await this.#next(connection, line));
@@ -138,7 +139,7 @@ export class Feed {
     }
   }
 
-  /** False: all is sent, and it closes. */
+  /** Sends the next piece. Returns false if all is sent and the feed closes. */
   async #next(connection: Connection, line: Line): Promise<boolean> {
     const woken = new Promise<void>((resolve) => {
       this.#wake = resolve
@@ -178,7 +179,7 @@ export class Feed {
     this.#options.onMissed(from, first - 1)
   }
 
-  /** With the last one that it was given, it has all the rows that it does not want, too. */
+  /** After the last row that it was sent, the receiver also has all the rows that it does not want. */
   #settle(sequence: number): void {
     const reached = sequence >= this.#handed ? Math.max(sequence, this.#sent) : sequence
     if (reached <= this.#settled) return

@@ -1,10 +1,11 @@
 /**
  * All receivers of events, each with a feed and a position of its own. Policies:
  *
- * - one without a position is new: it gets what comes from now on, and `sink.begin` says from which row;
- * - one whose position is lost, not readable, or about another log, gets the newest rows again, and that is said;
- *   of the rows before those nobody knows whether it had them, and `sink.missed` counts them;
- * - one that is no longer configured has its position removed, and `sink.end` says what it has not had.
+ * - a receiver without a position is new: it gets the events from now on, and `sink.begin` names the first
+ *   row;
+ * - a receiver whose position is lost, not readable, or of another log, gets the newest rows again, and an
+ *   event reports it; it may have missed the rows before those, and `sink.missed` counts them;
+ * - a receiver that is no longer configured has its position removed, and `sink.end` counts its missed rows.
  */
 import type { AuditRepository } from '../../store/store.ts'
 import type { StoredEvent } from '../chain.ts'
@@ -15,18 +16,18 @@ import { Positions } from './position.ts'
 import { RecentRows } from './recent.ts'
 import type { Owner, Register } from './register.ts'
 
-/** How often it is looked for rows of other processes: a command line beside the broker. */
+/** Interval of the checks for rows of other processes: a command line beside the broker. */
 export const LOOK_MS = 1000
-/** A position is written at most this often: what came since is sent twice after a hard stop. */
+/** Shortest time between two writes of a position: later events are sent twice after a hard stop. */
 const WRITE_MS = 200
-/** Rows that are sent again to a receiver whose position is lost. */
+/** Number of rows that are sent again to a receiver whose position is lost. */
 const SENT_AGAIN = 1000
 
 export interface FeedsOptions {
   repository: Pick<AuditRepository, 'range' | 'last'>
-  /** Where positions are kept. */
+  /** Folder of the positions. */
   folder: string
-  /** What positions are checked with. */
+  /** Key and owners of the positions. */
   register: Register
   audit: Pick<Audit, 'record'>
   onError: (error: Error) => void
@@ -36,7 +37,7 @@ export interface FeedsOptions {
 interface Fed {
   name: string
   feed: Feed
-  /** Cancels the write that is due. */
+  /** Cancels the scheduled write. */
   due: (() => void) | undefined
   writing: Promise<void>
   /** The position that was written last. */
@@ -45,9 +46,9 @@ interface Fed {
 
 interface Place {
   sequence: number
-  /** Why it begins anew, which is to be told. */
+  /** Reason for starting anew, which is to be reported. */
   why?: string
-  /** Its position should be there: rows that are not sent again are told, too. */
+  /** Set if a position should exist: rows that are not sent again are reported, too. */
   isLost?: boolean
 }
 
@@ -72,18 +73,18 @@ export class Feeds {
   }
 
   /**
-   * The last row that all receivers have; undefined: there is no receiver. While they are replaced, the ones of before
-   * count: what they have not had stays in the log.
+   * The last row that all receivers have. Undefined if there is no receiver. While receivers are replaced,
+   * the old ones count, so that the log keeps the rows that they miss.
    */
   get slowest(): number | undefined {
     return this.#fed.length === 0 ? undefined : Math.min(...this.#fed.map(({ feed }) => feed.position))
   }
 
-  /** Feeds these receivers. `begin`: the row behind which new ones begin; absent: the last one there is. */
+  /** Feeds these receivers. `begin`: the row after which new ones begin. Absent for the current last row. */
   async open(sinks: readonly Sink[], begin?: number): Promise<void> {
     await this.#rows.look()
     await this.#positions.open()
-    // The backup that was restored knows the receivers, and has none of their positions.
+    // The restored backup has the receivers, but none of their positions.
     if (begin !== undefined) await this.#positions.own({})
     const told = await this.#begin(sinks, begin ?? this.#rows.head)
     this.#looks = setInterval(() => void this.#look(), LOOK_MS)
@@ -91,20 +92,18 @@ export class Feeds {
     for (const tell of told) await tell()
   }
 
-  /**
-   * The old ones get what there is, as far as they can be reached now; then these are fed. `begin`: as for `open`.
-   */
+  /** Drains the old receivers as far as they can be reached now, then feeds these. `begin`: as for `open`. */
   async replace(sinks: readonly Sink[], begin = this.#rows.head): Promise<void> {
     await this.#close()
     for (const tell of await this.#begin(sinks, begin)) await tell()
   }
 
-  /** The last row that is known of. */
+  /** The last known row. */
   get head(): number {
     return this.#rows.head
   }
 
-  /** Events that this process has stored, in their order. */
+  /** Adds events that this process has stored, in their order. */
   stored(events: readonly StoredEvent[]): void {
     this.#rows.add(events)
     for (const { feed } of this.#fed) feed.wake()
@@ -133,7 +132,7 @@ export class Feeds {
     )
   }
 
-  /** Answers with what is to be told of it. */
+  /** Returns functions that report it. */
   async #begin(sinks: readonly Sink[], begin: number): Promise<(() => Promise<void>)[]> {
     const told: (() => Promise<void>)[] = []
     const names = this.#positions.names()
@@ -171,7 +170,7 @@ export class Feeds {
       const owner = this.#positions.ownerOf(name)
       return owner ? [[name, owner]] : []
     })
-    // Those that are gone are known until it is told.
+    // Removed receivers stay registered until that is reported.
     await this.#own({ ...owners, ...Object.fromEntries(known) })
     for (const name of gone) told.push(() => this.#forget(name))
     told.push(() => this.#own(owners))
@@ -208,7 +207,7 @@ export class Feeds {
     return one
   }
 
-  /** Where a receiver goes on. */
+  /** Returns the row after which a receiver continues. */
   async #placeOf(name: string, begin: number): Promise<Place> {
     const found = this.#positions.read(name)
     if (found === 'missing') return { sequence: begin, why: 'it is new here' }
@@ -230,7 +229,7 @@ export class Feeds {
     return { sequence }
   }
 
-  /** What the log has of the rows up to this one. */
+  /** Returns the first of the log's rows up to this one, and their number. */
   async #rowsUpTo(sequence: number): Promise<{ first: number; count: number }> {
     const [row] = await this.#options.repository.range(0, 1)
     const first = row?.sequence ?? sequence + 1
@@ -241,19 +240,19 @@ export class Feeds {
     await this.#positions.own(owners).catch(this.#options.onError)
   }
 
-  /** undefined: there is no such row any more. */
+  /** Returns undefined if the row no longer exists. */
   async #hashOf(sequence: number): Promise<string | undefined> {
     if (sequence === 0) return ''
     const [row] = await this.#options.repository.range(sequence, 1)
     return row?.sequence === sequence ? Buffer.from(row.hash).toString('hex') : undefined
   }
 
-  /** A receiver that is no longer configured. */
+  /** Removes a receiver that is no longer configured. */
   async #forget(name: string): Promise<void> {
     const found = this.#positions.read(name)
     const owner = typeof found === 'object' ? found : this.#positions.ownerOf(name)
     if (owner) {
-      // Without a position that counts, it may have had none.
+      // Without a valid position, the receiver may have missed all rows.
       const { count } = await this.#rowsUpTo(this.#rows.head)
       await this.#options.audit.record('sink.end', {
         object_type: owner.type,
@@ -266,7 +265,7 @@ export class Feeds {
 
   #writeSoon(fed: Fed): void {
     fed.due ??= this.#after(WRITE_MS, () => {
-      // The next one is due behind this one: a disk that is slow to sync gets no queue.
+      // Schedule the next write after this one: a slow disk gets no queue.
       fed.writing = this.#write(fed).then(() => {
         fed.due = undefined
         if (fed.feed.position > fed.written) this.#writeSoon(fed)

@@ -1,7 +1,7 @@
 /**
- * How far a receiver has come in the audit log, in a file of its own: `data_dir/sinks/NAME.json`. It is replaced as a
- * whole, is on the disk before it counts, and bears a keyed check sum over its name too, so that it is either what
- * was written there or seen not to be. The hash of the row tells whether the log is still the one that it was about.
+ * A receiver's position in the audit log, in a file of its own: `data_dir/sinks/NAME.json`. The file is
+ * replaced as a whole, is on the disk before it counts, and has a keyed checksum, also over its name, so that
+ * a manipulated one is detected. The hash of the row shows whether the log is still the same.
  */
 import { createHash, createHmac } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -13,13 +13,16 @@ const SUFFIX = '.json'
 const MAX_BYTES = 16 * 1024
 
 export interface Position {
-  /** The last row that the receiver has; 0: none. */
+  /** The last row that the receiver has, or 0 if none. */
   sequence: number
-  /** Hash of that row in hex; empty for row 0. */
+  /** Hash of that row in hex. Empty for row 0. */
   hash: string
 }
 
-/** `missing`: it never had one. `lost`: it had one that is gone. `unreadable`: there is a file, which is not what was written. */
+/**
+ * `missing`: the receiver never had a position. `lost`: its position is gone. `unreadable`: the file has
+ * other content than was written.
+ */
 export type ReadPosition = (Owner & Position) | 'missing' | 'lost' | 'unreadable'
 
 export class Positions {
@@ -34,18 +37,18 @@ export class Positions {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
   }
 
-  /** Reads the key and the owners of positions; before all else. */
+  /** Reads the key and the owners of positions; call it first. */
   async open(): Promise<void> {
     this.#registered = await this.#register.read()
   }
 
-  /** undefined: no receiver had a position of this name. */
+  /** Returns undefined if no receiver had a position of this name. */
   ownerOf(name: string): Owner | undefined {
     const { owners } = this.#registered
     return Object.hasOwn(owners, name) ? owners[name] : undefined
   }
 
-  /** Notes that these have positions, and no others. */
+  /** Notes that these receivers have positions, and no others. */
   async own(owners: Record<string, Owner>): Promise<void> {
     const before = this.#registered
     if (JSON.stringify(owners) === JSON.stringify(before.owners)) return
@@ -53,12 +56,12 @@ export class Positions {
     await this.#register.write(this.#registered)
   }
 
-  /** A file's name has to be one wherever the receiver is. */
+  /** Returns a name that is valid as a file's name, for any receiver. */
   nameOf(identity: string): string {
     return createHash('sha256').update(identity).digest('hex').slice(0, 32)
   }
 
-  /** Names that have a position, whatever it is, or had one. */
+  /** Returns the names that have or had a position, valid or not. */
   names(): string[] {
     const files = readdirSync(this.#folder)
       .filter((name) => name.endsWith(SUFFIX))

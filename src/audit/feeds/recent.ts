@@ -1,6 +1,6 @@
 /**
- * The newest rows of the audit log, and all the others behind them: what feeds read from. Events that this process
- * has just stored are kept for a moment, so that a feed that keeps up asks the database for nothing.
+ * The latest rows of the audit log in memory, and the earlier ones from the database, for the feeds. Events
+ * that this process has just stored are kept for a moment, so that a feed that keeps up needs no query.
  */
 import type { AuditRepository } from '../../store/store.ts'
 import type { StoredEvent } from '../chain.ts'
@@ -10,18 +10,18 @@ const MAX_RECENT = 500
 
 /** A piece of the log. */
 export interface Piece {
-  /** Those of its rows that a sink can be given. */
+  /** The piece's readable rows, as events for sinks. */
   events: StoredEvent[]
-  /** Its first and last row. */
+  /** First and last row of the piece. */
   first: number
   last: number
-  /** Rows that are not what the broker writes: `audit verify` names them. */
+  /** Number of rows that the broker did not write: `audit verify` reports them. */
   unreadable: number
 }
 
 export class RecentRows {
   readonly #repository: Pick<AuditRepository, 'range' | 'last'>
-  /** One after the other, without a gap. */
+  /** Consecutive rows without a gap. */
   #recent: StoredEvent[] = []
   #head = 0
 
@@ -29,12 +29,12 @@ export class RecentRows {
     this.#repository = repository
   }
 
-  /** The last row that is known of. */
+  /** The last known row. */
   get head(): number {
     return this.#head
   }
 
-  /** Events that this process has stored, in their order. */
+  /** Adds events that this process has stored, in their order. */
   add(events: readonly StoredEvent[]): void {
     for (const event of events) {
       const last = this.#recent.at(-1)
@@ -45,12 +45,12 @@ export class RecentRows {
     if (this.#recent.length > 2 * MAX_RECENT) this.#recent = this.#recent.slice(-MAX_RECENT)
   }
 
-  /** Looks for rows that other processes have stored. */
+  /** Checks for rows that other processes have stored. */
   async look(): Promise<void> {
     this.#head = Math.max(this.#head, (await this.#repository.last())?.sequence ?? 0)
   }
 
-  /** The rows behind `sequence`, at most `limit` of them; undefined: there are none. */
+  /** Returns at most `limit` rows after `sequence`, or undefined if there are none. */
   async after(sequence: number, limit: number): Promise<Piece | undefined> {
     if (sequence >= this.#head) return undefined
     const first = this.#recent[0]

@@ -1,6 +1,6 @@
 /**
- * The receivers that have a position, and the key that their positions are checked with: one setting, sealed by the
- * vault. A position that somebody without it has written, or removed, is seen.
+ * The receivers that have a position, and the key of their positions' checksums: one setting, sealed by the
+ * vault. A position written or removed without the key is detected.
  */
 import { randomBytes } from 'node:crypto'
 import { Secret } from '../../model/secret.ts'
@@ -12,21 +12,21 @@ const KEY_BYTES = 32
 
 const PLACE = { table: 'settings', id: SETTING, field: 'value' }
 
-/** Whose position it is, for people. */
+/** The receiver that owns the position, for people. */
 export interface Owner {
   type: string
   address: string
 }
 
 export interface Registered {
-  /** In hex. */
+  /** The key, in hex. */
   key: string
-  /** By the names of their positions. */
+  /** Owners by the names of their positions. */
   owners: Record<string, Owner>
 }
 
 export interface Register {
-  /** A fresh one when there is none, or none that this vault has sealed. */
+  /** Returns a new register if there is none that this vault has sealed. */
   read(): Promise<Registered>
   write(registered: Registered): Promise<void>
 }

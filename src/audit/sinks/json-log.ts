@@ -17,8 +17,8 @@ export class JsonLogSink implements Sink {
   readonly #failure: () => Error | undefined
 
   /**
-   * Lines go where the logger's lines go, whatever its level is. `failure`: why the last of them could not be
-   * written, unless one could be since.
+   * Lines go to the logger's output, whatever its level is. `failure`: returns the error of the last write,
+   * unless one has succeeded since.
    */
   constructor(logger: Logger, failure: () => Error | undefined = () => undefined) {
     this.#logger = logger.child({}, { level: 'trace' })
@@ -46,7 +46,7 @@ export class JsonLogSink implements Sink {
   #write(event: StoredEvent): void {
     const severity = severityOf(event)
     const { code, sequence, fields } = event
-    // `occurred` is the event's own time; the line's `time` is when it was written
+    // `occurred` is the event's own time; `time` is the time of writing.
     this.#logger[LEVELS[severity]](
       { event: code, severity, sequence, occurred: timestampOf(event), ...fields },
       sentenceOf(event),

@@ -1,11 +1,12 @@
-/**
- * Events as numbers: what Prometheus counts is counted here, so that log and metrics cannot tell different stories.
- */
+/** Counts events for Prometheus. All counters are here, so that log and metrics cannot differ. */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { PROTOCOLS, RIGHTS } from '../../model/rights.ts'
 import type { StoredEvent } from '../chain.ts'
 
-/** Label values come from events, and those from clients: what is not on the list is counted as `other`. */
+/**
+ * Limits label values, which come from events and so from clients: values that are not on the list are
+ * counted as `other`.
+ */
 const among =
   (known: readonly string[]) =>
   (value: string | number | undefined): string =>
@@ -18,10 +19,10 @@ const resultLabel = among(['success', 'failure', 'killed', 'lost'])
 
 export type EventMetrics = ReturnType<typeof eventMetrics>
 
-/** What events are counted with. */
+/** Counters of events. */
 export function eventMetrics(registers: Registry[]) {
   return {
-    /** Running sessions by id, and their protocol: what `sessionsCurrent` counts. */
+    /** Protocols of the running sessions by id, counted by `sessionsCurrent`. */
     running: new Map<string, string>(),
     sessionsCurrent: new Gauge({
       name: 'sallyport_sessions_current',
@@ -72,7 +73,7 @@ export function eventMetrics(registers: Registry[]) {
   }
 }
 
-/** Counts what this process has stored, as it is stored: it has no position, because it counts from the start. */
+/** Counts the events stored by this process. It has no position, since it counts from the start. */
 export class MetricsSink {
   readonly #metrics: EventMetrics
 
@@ -82,7 +83,7 @@ export class MetricsSink {
 
   count({ code, fields }: StoredEvent): void {
     const metrics = this.#metrics
-    // refusals that were folded into one event
+    // Refusals that were folded into one event.
     const times = Number(fields.count ?? 1)
     switch (code) {
       case 'auth.success':
@@ -97,7 +98,7 @@ export class MetricsSink {
         metrics.sessionsCurrent.inc({ protocol: protocolLabel(fields.protocol) })
         break
       case 'session.close': {
-        // a session that was lost before this start has no opening to take back
+        // A session that was lost before this start has no opening to subtract.
         const protocol = metrics.running.get(String(fields.session))
         metrics.running.delete(String(fields.session))
         if (protocol !== undefined) metrics.sessionsCurrent.dec({ protocol })

@@ -1,4 +1,4 @@
-/** What the SNMP sink uses of net-snmp, which comes without types. */
+/** The part of net-snmp, which has no types of its own, that the SNMP sink uses. */
 declare module 'net-snmp' {
   import type { EventEmitter } from 'node:events'
 
@@ -11,7 +11,7 @@ declare module 'net-snmp' {
   export interface SessionOptions {
     version?: number
     transport?: 'udp4' | 'udp6'
-    /** Where traps and informs go. */
+    /** Port for traps and informs. */
     trapPort?: number
     port?: number
     /** Milliseconds. */

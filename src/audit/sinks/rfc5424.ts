@@ -3,9 +3,9 @@
  *
  *     <PRI>1 TIMESTAMP HOSTNAME sallyport PROCID CODE [sallyport@ENTERPRISE sequence="ROW" key="value" …] sentence
  *
- * Values are clean already (clean.ts): here come the escapes of structured data alone. The sentence begins with
- * the byte order mark only when it is not plain ASCII: then RFC 5424 6.4 demands it, and otherwise it only
- * stands in the way of receivers that do not take it off.
+ * Values are clean already (clean.ts): only the escapes of structured data are added here. The sentence
+ * begins with the byte order mark only if it is not plain ASCII: then RFC 5424 6.4 requires it, and otherwise
+ * it only disturbs receivers that do not remove it.
  */
 
 import type { StoredEvent } from '../chain.ts'
@@ -15,8 +15,8 @@ import type { EventFields, Severity } from '../events/fields.ts'
 import { sentenceOf, timestampOf } from '../sentence.ts'
 
 /**
- * Bytes of a message. RFC 5424 6.1 lets a receiver cut after 2048, and the usual ones take 8 KiB unless told
- * otherwise; a message that would be longer gets shorter values, so that its structure stays whole.
+ * Bytes of a message. RFC 5424 6.1 lets a receiver cut after 2048, and common ones accept 8 KiB by default;
+ * the values of a longer message are shortened, so that its structure stays complete.
  */
 export const MAX_MESSAGE = 8000
 const SHORTEST_VALUE = 64
@@ -29,11 +29,11 @@ const MAX_HOSTNAME = 255
 export interface SyslogOrigin {
   hostname: string
   processId: number
-  /** Private enterprise number of the structured data's name. */
+  /** Private enterprise number in the structured data's name. */
   enterprise: number
 }
 
-/** RFC 5424 6.3.3: these three are escaped by a backslash, nothing else is. */
+/** RFC 5424 6.3.3: only these three characters are escaped, by a backslash. */
 function escapeParameter(value: string): string {
   return value.replace(/["\\\]]/g, '\\$&')
 }
@@ -61,7 +61,7 @@ function format(event: StoredEvent, origin: SyslogOrigin): Buffer {
   )
 }
 
-/** The message as UTF-8, at most MAX_MESSAGE bytes. */
+/** Returns the message as UTF-8, at most MAX_MESSAGE bytes. */
 export function rfc5424(event: StoredEvent, origin: SyslogOrigin): Buffer {
   let message = format(event, origin)
   for (let limit = 1024; message.length > MAX_MESSAGE && limit >= SHORTEST_VALUE; limit /= 2) {

@@ -1,6 +1,6 @@
 /**
- * Receivers that acknowledge nothing: what they were sent counts as received when the connection has stood for a
- * while since. One that breaks before that is taken to have lost it, and it is sent again.
+ * Settles events of receivers without acknowledgements: events count as received when the connection has
+ * stayed open for a while after they were sent. If it breaks before, they are sent again.
  */
 import type { After } from '../sink.ts'
 
@@ -17,13 +17,16 @@ export class Settling {
     this.#settled = settled
   }
 
-  /** The receiver may have all up to this row: believed when it is still there after the time. */
+  /**
+   * Notes that the receiver may have all rows up to this one: settled if it is still connected after the
+   * time.
+   */
   sent(sequence: number): void {
     this.#pending = sequence
     if (!this.#cancel) this.#watch(sequence)
   }
 
-  /** The receiver has proven to have it all. */
+  /** Settles all sent rows at once: the receiver has proven to have them. */
   proven(): void {
     if (this.#pending !== undefined) this.#settled(this.#pending)
     this.stop()
@@ -35,7 +38,7 @@ export class Settling {
     this.#pending = undefined
   }
 
-  /** One look at a time: what comes meanwhile has the next one. */
+  /** Runs one check at a time: later rows wait for the next one. */
   #watch(sequence: number): void {
     this.#cancel = this.#after(this.#ms, () => {
       this.#cancel = undefined

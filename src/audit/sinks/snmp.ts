@@ -1,7 +1,7 @@
 /**
  * Events as SNMP notifications (config/SALLYPORT-MIB.txt): version 2c as trap or inform, version 3 as inform.
- * Every notification carries all objects that the MIB lists for it, in that order (RFC 2578 8.1); what does not
- * apply is an empty string or 0.
+ * Every notification has all objects that the MIB lists for it, in that order (RFC 2578 8.1); objects that do
+ * not apply are an empty string or 0.
  */
 import { isIPv6 } from 'node:net'
 import snmp, { type Session, type Varbind } from 'net-snmp'
@@ -16,15 +16,18 @@ import type { Connection, ConnectionListener, Sink } from '../sink.ts'
 /** Bytes of a text object: SallyportText in the MIB. */
 const MAX_TEXT = 255
 const TIMEOUT_MS = 5000
-/** Of an inform, beyond the first attempt. */
+/** Retries of an inform, after the first attempt. */
 const RETRIES = 2
 const COUNTER64_FIELDS: readonly EventField[] = ['size', 'bytes_in', 'bytes_out']
 const MAX_UNSIGNED32 = 0xffffffff
 
-/** The number under sallyportEventObjects: 1 is the sentence, the fields follow in the catalogue's order. */
+/** Number under sallyportEventObjects: 1 is the sentence, the fields follow in the catalogue's order. */
 const SENTENCE_OBJECT = 1
 const FIRST_FIELD_OBJECT = 2
-/** Apart from the fields, which grow: the row in the audit log. It ends every notification (RFC 2578 8.1 allows more). */
+/**
+ * The row in the audit log, numbered apart from the fields, which grow. It ends every notification (RFC 2578
+ * 8.1 allows more).
+ */
 const SEQUENCE_OBJECT = 1000
 
 const root = (enterprise: number) => `1.3.6.1.4.1.${enterprise}`
@@ -33,7 +36,7 @@ function text(oid: string, value: string): Varbind {
   return { oid, type: snmp.ObjectType.OctetString, value: Buffer.from(cut(value, MAX_TEXT)) }
 }
 
-/** net-snmp takes a Counter64 as eight bytes only. */
+/** Returns a Counter64 as eight bytes, the only form that net-snmp accepts. */
 function counter64(oid: string, number: number): Varbind {
   const bytes = Buffer.alloc(8)
   bytes.writeBigUInt64BE(BigInt(Math.min(number, Number.MAX_SAFE_INTEGER)))
@@ -47,7 +50,7 @@ function fieldVarbind(oid: string, field: EventField, value: string | number | u
   return { oid, type: snmp.ObjectType.Unsigned32, value: Math.min(number, MAX_UNSIGNED32) }
 }
 
-/** The notification of an event; undefined: the catalogue gives it none. */
+/** Returns the notification of an event, or undefined if the catalogue lists none. */
 export function notificationOf(
   event: StoredEvent,
   enterprise: number,
@@ -77,7 +80,10 @@ export interface SnmpOptions {
   enterprise: number
 }
 
-/** An inform counts as received with its answer, a trap when it was sent. One at a time, so that they keep their order. */
+/**
+ * An inform counts as received with its response, a trap when it was sent. One at a time, so that they keep
+ * their order.
+ */
 export class SnmpSink implements Sink {
   readonly type = 'snmp'
   readonly address: string
@@ -132,7 +138,8 @@ function openSession(target: TrapTarget): Session {
     timeout: TIMEOUT_MS,
     retries: RETRIES,
     backoff: 2,
-    // net-snmp takes the one for the first inform of a version 3 session, and the other for those that follow it
+    // net-snmp uses the first port for the first inform of a version 3 session, and the second for the
+    // following ones.
     trapPort: port,
     port,
   }

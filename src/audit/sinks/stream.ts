@@ -1,11 +1,11 @@
 /**
  * Syslog over TCP (RFC 6587 3.4.1) and TLS (RFC 5425), both with octet counting: `LENGTH SP MESSAGE`.
  *
- * Syslog has no acknowledgement, and what a system has taken for sending says nothing of the receiver. So messages count
- * as received when the receiver's system has acknowledged their bytes and the connection has stood for a while since;
- * or when it answers the end of the stream with its own, which it does after it has read all of it. What was sent in
- * the last moment before a connection broke goes out again: it may arrive twice. What a receiver's program holds in
- * memory of its own when it dies is beyond what can be seen from here.
+ * Syslog has no acknowledgement, and bytes that the system accepts for sending may never arrive. So messages
+ * count as received when the receiver's system has acknowledged their bytes and the connection has stayed
+ * open for a while since; or when the receiver ends the stream after ours has ended, which it does after it
+ * has read all of it. Messages sent in the last moment before a connection broke are sent again: they may
+ * arrive twice. Messages in the memory of a receiver's program that dies are beyond our control.
  */
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
@@ -14,38 +14,38 @@ import { Settling } from './settling.ts'
 
 const CONNECT_TIMEOUT_MS = 10_000
 const KEEP_ALIVE_MS = 30_000
-/** How long a connection has to stand after bytes were acknowledged. */
+/** Time for which a connection has to stay open after bytes were acknowledged. */
 const SETTLE_MS = 3000
-/** The same where the system does not tell what is acknowledged. */
+/** The same if the system does not report acknowledged bytes. */
 const SETTLE_UNSEEN_MS = 30_000
-/** Between two looks whether all is acknowledged: at first, and at most. */
+/** Interval of the checks whether all is acknowledged: the first, and the longest. */
 const FIRST_LOOK_MS = 2
 const MAX_LOOK_MS = 250
-/** A receiver that acknowledges nothing for so long is given up. */
+/** Time without acknowledgement after which a connection is closed. */
 const STALLED_MS = 120_000
-/** How long `close` waits for the receiver's end of the stream. */
+/** Time that `close` waits for the receiver's end of the stream. */
 const CLOSE_MS = 2000
 
 export interface StreamOptions {
   host: string
   port: number
-  /** Absent: plain TCP. `ca`: PEM; absent: the system's authorities. */
+  /** Absent for plain TCP. `ca`: PEM, absent for the system's authorities. */
   tls?: { ca?: string }
   after: After
-  /** Bytes on their way; absent: this system does not tell. */
+  /** Returns the bytes on their way. Absent if this system does not report them. */
   unacknowledged?: (socket: Socket) => number | undefined
 }
 
-/** A message, and the row of the audit log that it is of. */
+/** A message, and its row in the audit log. */
 export interface Message {
   sequence: number
   bytes: Buffer
 }
 
-/** What carries messages to a receiver of syslog, while it lasts. */
+/** Sends messages to a receiver of syslog, over one connection. */
 export type Carrier = Omit<Connection, 'send'> & { send(messages: readonly Message[]): Promise<void> }
 
-/** Rejects when there is no connection within ten seconds. */
+/** Rejects if there is no connection within ten seconds. */
 export function openStream(options: StreamOptions, listener: ConnectionListener): Promise<Carrier> {
   const { host, port, tls, after } = options
   const socket = tls
@@ -80,7 +80,7 @@ class StreamCarrier implements Carrier {
   readonly #options: StreamOptions
   readonly #settling: Settling
   readonly #closed = Promise.withResolvers<void>()
-  /** Ends the wait for what is being written. */
+  /** Ends the wait for the current write. */
   #written: () => void = () => undefined
   #isOver = false
   #isClosing = false
@@ -92,7 +92,7 @@ class StreamCarrier implements Carrier {
     const settleMs = options.unacknowledged ? SETTLE_MS : SETTLE_UNSEEN_MS
     this.#settling = new Settling(options.after, settleMs, listener.settled)
     let reason = 'the receiver closed the connection'
-    // syslog receivers send nothing: what comes is read, so that the end of the stream is seen
+    // Syslog receivers send nothing: read all the same, to see the end of the stream.
     socket.resume()
     socket.on('error', (error) => {
       reason = error.message
@@ -102,7 +102,7 @@ class StreamCarrier implements Carrier {
       if (this.#isClosing && !hadError && socket.readableEnded) this.#settling.proven()
       this.#settling.stop()
       this.#closed.resolve()
-      // A callback of a socket that is destroyed need not come.
+      // The callback of a destroyed socket may never be called.
       this.#written()
       listener.broken(reason)
     })
@@ -132,7 +132,7 @@ class StreamCarrier implements Carrier {
     const socket = this.#socket
     if (this.#isOver) return
     this.#isClosing = true
-    // What is acknowledged here stands as far as the receiver ends the stream in order.
+    // Acknowledged bytes count as received if the receiver ends the stream in order.
     if (this.#lastSent > 0) this.#settling.sent(this.#lastSent)
     socket.ref()
     const cancel = this.#options.after(CLOSE_MS, () => socket.destroy())
@@ -141,7 +141,7 @@ class StreamCarrier implements Carrier {
     cancel()
   }
 
-  /** Resolves when the receiver's system has all that was written, or the connection is over. */
+  /** Resolves when the receiver's system has all written bytes, or the connection is closed. */
   async #acknowledged(): Promise<void> {
     const { unacknowledged, after } = this.#options
     if (!unacknowledged) return

@@ -1,4 +1,4 @@
-/** Events to a syslog receiver: RFC 5424 over UDP, TCP or TLS. */
+/** Sends events to a syslog receiver: RFC 5424 over UDP, TCP or TLS. */
 import { readFileSync } from 'node:fs'
 import { isIPv6, type Socket } from 'node:net'
 import type { SyslogTarget } from '../../config/config.ts'
@@ -11,7 +11,9 @@ export interface SyslogOptions {
   target: SyslogTarget
   origin: SyslogOrigin
   after?: After
-  /** Bytes that a socket's peer has not acknowledged; absent: this system does not tell. */
+  /**
+   * Returns the bytes that a socket's peer has not acknowledged. Absent if this system does not report them.
+   */
   unacknowledged?: ((socket: Socket) => number | undefined) | undefined
 }
 
@@ -22,7 +24,7 @@ export class SyslogSink implements Sink {
   readonly #origin: SyslogOrigin
   readonly #open: (listener: ConnectionListener) => Promise<Carrier>
 
-  /** Throws when the certificate file of `ca` cannot be read. */
+  /** Throws if the certificate file of `ca` cannot be read. */
   constructor({ target, origin, after = systemAfter, unacknowledged }: SyslogOptions) {
     const { host, port, transport, format, ca } = target
     this.address = `${transport}://${isIPv6(host) ? `[${host}]` : host}:${port}`

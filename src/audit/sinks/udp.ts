@@ -1,7 +1,7 @@
 /**
- * Syslog over UDP (RFC 5426): one message a datagram, no acknowledgement. What the network drops is lost without a
- * trace here; but a receiver whose system answers that nobody listens, or that no way leads to, is not sent more,
- * and gets what was sent in the moment before again. A new connection tries one message first.
+ * Syslog over UDP (RFC 5426): one message per datagram, no acknowledgement. Datagrams that the network drops
+ * are lost without a trace. But if the receiver's system reports a closed port, or no route exists, sending
+ * stops, and the messages of the last moment are sent again. A new connection first tries one message.
  */
 import { createSocket, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
@@ -9,9 +9,9 @@ import type { After, ConnectionListener } from '../sink.ts'
 import { Settling } from './settling.ts'
 import type { Carrier, Message } from './stream.ts'
 
-/** How long it takes at most until a refusal is here. */
+/** Longest time until a refusal arrives. */
 const SETTLE_MS = 500
-/** Datagrams that go out at once, and the pause behind them: a receiver's buffer is small. */
+/** Datagrams sent at once, and the pause after them: a receiver's buffer is small. */
 const BURST = 20
 const BURST_PAUSE_MS = 5
 
@@ -21,7 +21,7 @@ export interface UdpOptions {
   after: After
 }
 
-/** The socket is connected, because only then does the system tell that nobody listens at the other end. */
+/** Connects the socket, because only then does the system report a closed port at the other end. */
 export function openUdp(options: UdpOptions, listener: ConnectionListener): Promise<Carrier> {
   const { host, port } = options
   const socket = createSocket(isIPv6(host) ? 'udp6' : 'udp4')
@@ -31,7 +31,7 @@ export function openUdp(options: UdpOptions, listener: ConnectionListener): Prom
       socket.close()
       reject(error)
     })
-    // not as connect's own callback: that one is called for failures too
+    // Not as connect's own callback, which is called for failures too.
     socket.once('connect', () => {
       socket.removeAllListeners('error')
       resolve(new UdpCarrier(socket, options, listener))

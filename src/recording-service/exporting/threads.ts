@@ -1,6 +1,6 @@
 /**
- * Exports for the API, each in a thread of its own: drawing and decoding an hour of terminal is seconds of work, which
- * sessions must not wait for.
+ * Exports for the API, each in its own thread: drawing and decoding an hour of terminal takes seconds, which
+ * must not delay sessions.
  */
 import { Readable } from 'node:stream'
 import type { Shown } from '../../../recordings/decode/frames/channel.ts'
@@ -8,18 +8,18 @@ import { FfmpegMissing, GraphicSession, NothingToShow } from '../../../recording
 import { programBeside, Thread } from '../../threads/thread.ts'
 import type { ExportJob, FromExporter, ToExporter } from './messages.ts'
 
-/** Exports at a time. */
+/** Limit of exports at a time. */
 const MAX_THREADS = 4
-/** A thread that was told to stop gets so long to end its ffmpeg. */
+/** Time for a stopped thread to end its ffmpeg. */
 const STOP_MS = 2000
 const MAX_HEAP_MIB = 256
 
-/** An export's bytes, and what of the session is in them. */
+/** An export's bytes, with the part of the session that they show. */
 export interface ExportStream extends Readable {
   readonly shown?: Shown | undefined
 }
 
-/** As many exports as there may be are under way. */
+/** The limit of exports at a time is reached. */
 export class TooManyExports extends Error {
   constructor() {
     super(`expected at most ${MAX_THREADS} exports at a time: try again when one is done`)
@@ -29,14 +29,14 @@ export class TooManyExports extends Error {
 
 export class ExportThreads {
   readonly #streams = new Set<ThreadStream>()
-  /** Those whose thread has not begun. */
+  /** Number of exports whose thread has not started. */
   #preparing = 0
   readonly #stopping = new AbortController()
 
   /**
-   * The export's bytes, read from the thread as they are wanted. `prepare` makes what the thread needs; its signal
-   * says that nobody wants it any more, as `gone` does until this resolves. Throws TooManyExports, what `prepare` and
-   * what `openExport` throw.
+   * Returns the export's bytes, read from the thread on demand. `prepare` makes the thread's input; its
+   * signal aborts when the export is cancelled, as does `gone` until this resolves. Throws TooManyExports and
+   * the errors of `prepare` and `openExport`.
    */
   async open(
     prepare: (signal: AbortSignal) => Promise<ExportJob>,
@@ -65,7 +65,7 @@ export class ExportThreads {
     return stream
   }
 
-  /** Ends them all, for good. */
+  /** Stops all exports, for good. */
   async close(): Promise<void> {
     this.#stopping.abort(new Error('the broker is stopping'))
     await Promise.all(
@@ -81,11 +81,11 @@ class ThreadStream extends Readable {
   readonly #thread: Thread<ToExporter, FromExporter>
   readonly #session: string
   readonly #channel: number | 'all' | undefined
-  /** What of the session is in it, from `opened` on. */
+  /** The part of the session that the export shows; set when `opened` resolves. */
   shown: Shown | undefined
-  /** Rejects when there will be no stream. */
+  /** Rejects if there will be no stream. */
   readonly opened: Promise<void>
-  /** The thread has ended. */
+  /** Resolves when the thread has ended. */
   readonly ended: Promise<void>
   #open: () => void = () => undefined
   #isOver = false

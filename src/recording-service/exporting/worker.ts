@@ -1,4 +1,4 @@
-/** A thread that exports one recording, piece by piece as they are asked for, and ends. */
+/** A thread that exports one recording, piece by piece on request, and ends. */
 import { Buffer } from 'node:buffer'
 import { setPriority } from 'node:os'
 import type { Readable } from 'node:stream'
@@ -11,7 +11,7 @@ import {
 } from '../../../recordings/show/export/formats.ts'
 import type { ExportJob, FromExporter, ToExporter } from './messages.ts'
 
-/** Of 19: sessions go before looking at those that are over. */
+/** Of 19: sessions take precedence over exports. */
 const NICENESS = 10
 /** Small pieces of text are sent together. */
 const PIECE = 64 * 1024

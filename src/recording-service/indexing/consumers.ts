@@ -1,4 +1,4 @@
-/** Who wants something of a recording's frames when its session is over. */
+/** The consumers of a recording's frames after its session has ended. */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { INDEX_FILE_NAME, SALT_LENGTH } from '../../../recordings/container/format/index.ts'
@@ -7,7 +7,7 @@ import { IndexBuilder } from '../../../recordings/show/index/builder.ts'
 import { ContentsConsumer } from './contents.ts'
 import type { IndexJob } from './messages.ts'
 
-/** One consumer each for this recording; they live in the indexing thread. */
+/** Makes the consumers for this recording; they run in the indexing thread. */
 export async function consumersOf(job: IndexJob): Promise<PassConsumer[]> {
   const { directory, key, size, digest, session, keyframes, contents } = job
   const consumers: PassConsumer[] = []

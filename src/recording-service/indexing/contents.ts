@@ -1,4 +1,4 @@
-/** The consumer that puts what a recording shows into the index over sessions. */
+/** The consumer that adds a recording's text to the index over sessions. */
 
 import type { Frame } from '../../../recordings/container/frames.ts'
 import type { PassConsumer } from '../../../recordings/container/pass.ts'

@@ -1,7 +1,7 @@
 /**
- * Has each recording indexed when its session is over: off the hot path, one at a time, in a thread of its own. What
- * a crash or a full queue has left out is found on the disk at the next start, or when the queue is empty. An index
- * is never needed: who opens a recording without one makes it.
+ * Has each recording indexed after its session has ended: off the hot path, one at a time, in a separate
+ * thread. Recordings that a crash or a full queue has left out are found on the disk at the next start, or
+ * when the queue is empty. An index is never required: a reader of a recording without one builds it.
  */
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,29 +18,32 @@ import type { ContentsJob, IndexJob } from './messages.ts'
 import { QuietTimes } from './quiet.ts'
 import { IndexThread } from './thread.ts'
 
-/** Sessions that wait; what comes on top is found by looking through the folder. */
+/** Sessions in the queue; further ones are found by searching the folder. */
 const MAX_QUEUED = 1000
-/** Recordings that could not be indexed, and are not tried again until the next start. */
+/** Recordings that could not be indexed; these are not tried again until the next start. */
 const MAX_FAILED = 10_000
-/** Bytes of a recording that gets keyframes: a smaller one is drawn in less time than it takes to keep an index of it. */
+/** Size from which a recording gets keyframes: a smaller one is drawn faster than an index is stored. */
 const KEYFRAMES_FROM = 64 * 1024
-/** How long an object store that could not answer is left alone. */
+/** Time until an object store that failed is tried again. */
 const STORE_RETRY_MS = 10 * 60_000
 
 export interface IndexerOptions {
   /** The recordings' folder. */
   root: string
-  /** The session's key out of the bytes of its `key.age`. Throws RecordingError `wrong_key` where it is not for us. */
+  /**
+   * Unwraps the session's key from the bytes of its `key.age`. Throws RecordingError `wrong_key` if it is not
+   * sealed to us.
+   */
   unwrap: (wrapped: Uint8Array) => Promise<Uint8Array>
-  /** A recording that could not be indexed, with the reason. */
+  /** Reports a recording that could not be indexed, with the reason. */
   onFailure: (session: string, reason: string) => void
-  /** The index over sessions, if there is one that recordings go into. */
+  /** The index over sessions. Absent if none is kept. */
   contents?: Omit<ContentsJob, 'begin'> & { has(session: string, digest: string): Promise<boolean> }
-  /** Where recordings are that are not on the disk any more. */
+  /** Object store of recordings that are no longer on the disk. */
   bucket?: Bucket
   thread?: IndexThread
   quiet?: QuietTimes
-  /** KEYFRAMES_FROM, when absent. */
+  /** Absent for KEYFRAMES_FROM. */
   keyframesFrom?: number
 }
 
@@ -55,7 +58,7 @@ export class RecordingIndexer {
   readonly #queue = new Set<string>()
   readonly #failed = new Set<string>()
   #looksThrough = false
-  /** Runs while the object store is left alone. */
+  /** Runs until the object store is tried again. */
   #storeRetry: NodeJS.Timeout | undefined
   #working: Promise<void> | undefined
 
@@ -65,25 +68,25 @@ export class RecordingIndexer {
     this.#quiet = options.quiet ?? new QuietTimes()
   }
 
-  /** A session is over, and its recording closed. */
+  /** Adds a session that has ended, with its recording closed. */
   add(session: string): void {
     if (this.#queue.size < MAX_QUEUED) this.#queue.add(session)
     else this.#looksThrough = true
     this.#work()
   }
 
-  /** Also indexes what has no index yet, or an outdated one. */
+  /** Also indexes recordings without an index, or with an outdated one. */
   catchUp(): void {
     this.#looksThrough = true
     this.#work()
   }
 
-  /** Resolves when nothing is left to do. */
+  /** Resolves when no work is left. */
   async idle(): Promise<void> {
     while (this.#working) await this.#working
   }
 
-  /** What was begun is dropped; the next start begins it anew. */
+  /** Drops the work in progress; the next start repeats it. */
   async close(): Promise<void> {
     this.#closing.abort()
     clearTimeout(this.#storeRetry)
@@ -133,7 +136,7 @@ export class RecordingIndexer {
 
   async #index(entry: CatalogEntry): Promise<void> {
     const { session, digest, stored } = entry
-    // Without a digest it still runs, or there is nothing.
+    // Without a digest the session still runs, or has no recording.
     if (digest === undefined || this.#failed.has(session) || (stored && this.#storeRetry)) return
     try {
       const wanted = await this.#wanted({ ...entry, digest })
@@ -141,18 +144,18 @@ export class RecordingIndexer {
       await this.#quiet.wait(this.#closing.signal)
       if (!this.#isClosed) await this.#make({ ...entry, digest }, wanted)
     } catch (error) {
-      // Sealed to auditors: nothing is wrong.
+      // The recording is sealed to auditors: not an error.
       if (error instanceof RecordingError && error.code === 'wrong_key') this.#failed.add(session)
       else if (isOfTheStore(error)) this.#leaveStore(messageOf(error))
       else if (!this.#isClosed) this.#fail(session, messageOf(error))
     }
   }
 
-  /** What is missing of a recording; undefined: nothing. */
+  /** Returns the missing indexes of a recording, or undefined if there are none. */
   async #wanted(entry: Closed): Promise<Wanted | undefined> {
     const { session, directory, size, digest, metadata, stored } = entry
     const isLarge = size >= (this.#options.keyframesFrom ?? KEYFRAMES_FROM)
-    // Whoever opens one that lies elsewhere has to fetch it anyway.
+    // A viewer of a recording in the object store has to fetch it anyway.
     const keyframes =
       isLarge && !stored && !(await isIndexed(join(directory, INDEX_FILE_NAME), { size, digest }))
     const contents = await this.#contentsJob(session, digest, String(metadata['begin']))
@@ -181,7 +184,7 @@ export class RecordingIndexer {
     return { contents: { path: contents.path, mode: contents.mode, begin: Date.parse(begin) || 0 } }
   }
 
-  /** What lies there is looked for again when there is hope; one warning for all of it. */
+  /** Leaves the object store alone and tries it again later; logs one warning for all its recordings. */
   #leaveStore(reason: string): void {
     if (this.#isClosed) return
     this.#storeRetry = setTimeout(() => {
@@ -198,7 +201,10 @@ export class RecordingIndexer {
   }
 }
 
-/** What a process that died has left of an index. One that another process is making now is made elsewhere then. */
+/**
+ * Removes the unfinished index of a dead process. An index that another process is making now is then made
+ * elsewhere.
+ */
 async function removeUnfinished(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     if (name.startsWith(`${INDEX_FILE_NAME}.`)) await rm(join(directory, name), { force: true })

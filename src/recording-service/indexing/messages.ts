@@ -1,11 +1,11 @@
-/** What the broker and its indexing thread say to each other: plain data. */
+/** Messages between the broker and its indexing thread: plain data. */
 
-/** What the index over sessions wants. */
+/** A job for the index over sessions. */
 export interface ContentsJob {
-  /** Its file, and what it is made to hold. */
+  /** File of the index, and the fields to store. */
   path: string
   mode: string
-  /** When the session began, in milliseconds since the epoch. */
+  /** Beginning of the session, in milliseconds since the epoch. */
   begin: number
 }
 
@@ -13,12 +13,12 @@ export interface IndexJob {
   session: string
   /** The recording's folder. */
   directory: string
-  /** The session's key: the thread has no other. */
+  /** The session's key: the thread has no other key. */
   key: Uint8Array
-  /** Of the closed file. */
+  /** Size of the closed file. */
   size: number
   digest: string
-  /** Whether the recording needs its own index. */
+  /** Set if the recording needs its own index. */
   keyframes: boolean
   contents?: ContentsJob
 }

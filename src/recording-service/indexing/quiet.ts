@@ -1,14 +1,17 @@
-/** When there is time for what nobody waits for: the broker's own thread relays sessions, and says so by its idleness. */
+/**
+ * Finds quiet times for work that can wait: the broker's own thread relays sessions, and its idleness shows a
+ * quiet time.
+ */
 import { type EventLoopUtilization, performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Part of the time that the event loop is at work, from which on it is busy. */
+/** Utilization of the event loop from which on it counts as busy. */
 const BUSY = 0.8
 const LOOK_MS = 1000
-/** A broker that is never idle gets its recordings indexed all the same. */
+/** Limit of the wait, so that recordings of a busy broker are indexed too. */
 const MAX_WAIT_MS = 10_000
 
-/** What was busy since the last look counts: a session that is just over was no quiet time. */
+/** Measures the load since the last check: a session that has just ended was no quiet time. */
 export class QuietTimes {
   readonly #isBusy: () => boolean
   readonly #lookMs: number

@@ -1,10 +1,10 @@
-/** The indexing thread as the broker sees it: started for a job, ended when it is idle or stuck. */
+/** The broker's side of the indexing thread: starts it for a job, and stops it when it is idle or stuck. */
 import { programBeside, Thread } from '../../threads/thread.ts'
 import type { FromIndexer, IndexJob } from './messages.ts'
 
-/** A thread that reports nothing for so long is stuck in the contents of a recording. */
+/** Silence after which the thread counts as stuck in a recording's content. */
 const SILENCE_MS = 5 * 60_000
-/** Without a job for so long the thread is ended, and its memory released. */
+/** Idle time after which the thread is stopped, to release its memory. */
 const IDLE_MS = 30_000
 const MAX_HEAP_MIB = 512
 
@@ -31,7 +31,7 @@ export class IndexThread {
     })
   }
 
-  /** Runs one job at a time. Throws if the pass fails, or if the thread dies in it or has to be ended. */
+  /** Runs one job at a time. Throws if the pass fails, or if the thread dies or has to be stopped. */
   async run(job: IndexJob): Promise<void> {
     if (this.#isClosed) throw new Error('the indexing thread is closed')
     clearTimeout(this.#idle)
@@ -63,7 +63,7 @@ export class IndexThread {
     }
   }
 
-  /** Ends the thread for good, in the middle of a job too. */
+  /** Stops the thread for good, even within a job. */
   async close(): Promise<void> {
     this.#isClosed = true
     clearTimeout(this.#idle)

@@ -9,9 +9,9 @@ import { readPieces } from '../../../recordings/container/session-file.ts'
 import { consumersOf } from './consumers.ts'
 import type { FromIndexer, IndexJob } from './messages.ts'
 
-/** Of 19: sessions go before what is made of those that are over. */
+/** Of 19: sessions take precedence over indexing. */
 const NICENESS = 15
-/** How often the thread says that it is still at work. */
+/** Interval at which the thread reports that it is at work. */
 const PROGRESS_MS = 1000
 
 // On Linux 0 is the calling thread (setpriority(2), C library/kernel differences), elsewhere the whole process.

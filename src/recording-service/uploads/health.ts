@@ -1,6 +1,6 @@
-/** Whether the object store is there: said once when it is gone, and again only after it was back. */
+/** Health of the object store: its loss is reported once, and again only after it was back. */
 
-/** Failures in a row, of whatever object, after which it counts as gone. */
+/** Number of failures in a row, of any object, after which the store counts as down. */
 const FAILURES = 3
 
 export class StoreHealth {
@@ -16,7 +16,7 @@ export class StoreHealth {
     return this.#isDown
   }
 
-  /** How many may be on their way at a time: one, to see whether it is back, while it is gone. */
+  /** Returns how many uploads may run at a time: one, to probe the store, while it is down. */
   room(atOnce: number): number {
     return this.#isDown ? 1 : atOnce
   }
@@ -34,7 +34,7 @@ export class StoreHealth {
   }
 }
 
-/** Milliseconds until the next attempt, after so many failures in a row (at least one). */
+/** Returns the milliseconds until the next attempt, after this many failures in a row (at least one). */
 export function backoff(failures: number, first: number, longest: number): number {
   return Math.min(first * 2 ** Math.min(failures - 1, 30), longest)
 }

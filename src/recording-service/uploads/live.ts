@@ -1,7 +1,7 @@
 /**
- * Recordings that still run: what their files have grown by is put beside each other as segments, so that a machine
- * that is lost with its disk takes at most one interval of them along. Nothing of this is durable: after a crash the
- * recording is sealed from the disk and uploaded whole.
+ * Copies running recordings: the growth of their files is uploaded as segments, so that a machine lost with
+ * its disk loses at most one interval. None of this state is durable: after a crash the recording is sealed
+ * from the disk and uploaded whole.
  */
 import { join } from 'node:path'
 import { FILE_NAME, KEY_FILE_NAME } from '../../../recordings/container/format/limits.ts'
@@ -14,11 +14,11 @@ import type { Id } from '../../model/objects.ts'
 import type { SessionRepository, UploadRepository } from '../../store/store.ts'
 import { backoff, type StoreHealth } from './health.ts'
 
-/** Segments that are on their way at a time. */
+/** Number of segments uploaded at a time. */
 const AT_ONCE = 4
 const FIRST_RETRY_MS = 1000
 const LONGEST_RETRY_MS = 60_000
-/** A session that is not in the store after that was refused before it began. */
+/** Age after which a session that is not in the store was refused before it began. */
 const ABANDONED_MS = 60_000
 
 export interface LiveOptions {
@@ -29,7 +29,7 @@ export interface LiveOptions {
   sessions: Pick<SessionRepository, 'find'>
   uploads: Pick<UploadRepository, 'add'>
   health: StoreHealth
-  /** Bytes that arrived. */
+  /** Reports uploaded bytes. */
   onBytes: (bytes: number) => void
   onError: (error: Error, session: Id) => void
   now: () => number
@@ -69,14 +69,14 @@ export class LiveUploads {
     })
   }
 
-  /** Does what is due, as much as there is room for. */
+  /** Starts the due uploads, as many as the limit allows. */
   tick(): void {
     const now = this.#options.now()
     const room = this.#options.health.room(AT_ONCE)
     for (const live of this.#live.values()) {
       if (this.#active.size >= room) return
       if (live.due > now || this.#active.has(live.session)) continue
-      // Who has just had a turn goes behind the others.
+      // Move it behind the others.
       this.#live.delete(live.session)
       this.#live.set(live.session, live)
       const done = this.#step(live).finally(() => this.#active.delete(live.session))
@@ -84,13 +84,13 @@ export class LiveUploads {
     }
   }
 
-  /** Nothing more is put of this one when it resolves. */
+  /** Resolves when no more segments of this session are uploaded. */
   async forget(session: Id): Promise<void> {
     this.#live.delete(session)
     await this.#active.get(session)
   }
 
-  /** When what is under way has ended. */
+  /** Resolves when the running uploads have ended. */
   async settled(): Promise<void> {
     await Promise.all(this.#active.values())
   }
@@ -104,7 +104,7 @@ export class LiveUploads {
       live.failures = 0
       live.due = now() + (grown === PART_LENGTH ? 0 : interval)
     } catch (error) {
-      // The writer makes the file a moment after the folder.
+      // The writer creates the file a moment after the folder.
       if (error instanceof BucketError && error.fault === 'local') {
         live.due = now() + interval
         return
@@ -116,7 +116,7 @@ export class LiveUploads {
     }
   }
 
-  /** A session that is over is handed on to those that are uploaded whole. */
+  /** Hands a session that has ended to the upload of whole files. */
   async #hasEnded({ session, begin }: Live): Promise<boolean> {
     const { sessions, uploads, now } = this.#options
     const found = await sessions.find(session)

@@ -1,6 +1,6 @@
 /**
- * What is due with the copy of one recording that is closed: into the bucket, read back, segments away, later the
- * local file away; or all of it out of the bucket. Each step may be done again after a crash in its middle.
+ * The next step for the copy of a closed recording: upload it, read it back, remove the segments, later
+ * remove the local file; or remove all of it from the bucket. Each step may be repeated after a crash.
  */
 import { join } from 'node:path'
 import { FILE_NAME, KEY_FILE_NAME } from '../../../recordings/container/format/limits.ts'
@@ -22,7 +22,7 @@ export interface StepOptions {
   root: string
   uploads: UploadRepository
   audit: Pick<Audit, 'record'>
-  /** Milliseconds that the local file stays after it was stored; undefined: always. */
+  /** Milliseconds for which the local file stays after its upload. Undefined to keep it. */
   keepLocal: number | undefined
   onBytes: (bytes: number) => void
   now: () => number
@@ -35,7 +35,7 @@ export class UploadStep {
     this.#options = options
   }
 
-  /** Throws BucketError, and what disk, store and audit log throw: then it is tried again. */
+  /** Throws BucketError, and the errors of disk, store and audit log; then it is tried again. */
   async run(upload: Upload): Promise<void> {
     switch (upload.state) {
       case 'waiting':
@@ -74,7 +74,7 @@ export class UploadStep {
       await uploads.update(upload.session, 'waiting', change)
       await this.#tidy({ ...upload, ...change })
     } catch (error) {
-      // What is there is of no use: everything is sent again.
+      // The object is of no use: send everything again.
       if (error instanceof BucketError && error.fault === 'content')
         await uploads.update(upload.session, 'waiting', { upload: undefined })
       throw error
@@ -94,14 +94,15 @@ export class UploadStep {
       await bucket.ask('whole', { file, key, upload })
     } catch (error) {
       if (!(error instanceof BucketError) || error.fault !== 'missing') throw error
-      // Completed, and the answer was lost: then the object is there. Else the store has given the upload up.
+      // If the upload was completed and only the response was lost, the object exists. Otherwise the store
+      // has dropped the upload.
       if ((await bucket.ask('size', { key })) === size) return
       await uploads.update(session, 'waiting', { upload: undefined })
       throw error
     }
   }
 
-  /** The segments are of no more use. */
+  /** Removes the segments, which are no longer needed. */
   async #tidy(upload: Upload): Promise<void> {
     const { bucket, uploads, audit, keepLocal, now } = this.#options
     const { session, begin, size, sha256, stored = now() } = upload
@@ -143,7 +144,7 @@ export class UploadStep {
     await uploads.remove(session)
   }
 
-  /** The database was restored from a backup that knows less than the folder does. */
+  /** Handles a database that was restored from a backup and knows less than the folder. */
   async #alreadyAway(upload: Upload, entry: CatalogEntry): Promise<void> {
     const there = await this.#options.bucket.ask('size', { key: entry.stored!.key })
     if (there === entry.size)

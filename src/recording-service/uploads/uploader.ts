@@ -1,7 +1,7 @@
 /**
- * Copies recordings to the object store: segments while a session runs, the whole file when it has ended. What is to
- * be done stands in the database, so nothing of it grows in memory while the store is away; each recording has its
- * own account of failures, so that one that cannot be uploaded holds up no other.
+ * Copies recordings to the object store: segments while a session runs, the whole file when it has ended.
+ * Pending work is in the database, so memory does not grow while the store is down; each recording has its
+ * own count of failures, so that one that cannot be uploaded delays no other.
  */
 import type { Bucket } from '../../../recordings/storage/bucket/bucket.ts'
 import { isOfTheStore } from '../../../recordings/storage/bucket/error.ts'
@@ -14,10 +14,10 @@ import { LiveUploads } from './live.ts'
 import { UploadStep } from './step.ts'
 
 const TICK_MS = 1000
-/** Whole files that are on their way at a time: each has a part in memory. */
+/** Number of whole files uploaded at a time: each has a part in memory. */
 const AT_ONCE = 2
 const LONGEST_RETRY_MS = 10 * 60_000
-/** Failures in a row of one recording after which an event says so: of its own, and with a store that works. */
+/** Failures in a row of one recording, while the store works, after which an event is written. */
 const TOLD_AFTER = 3
 const TOLD_AFTER_OF_STORE = 8
 
@@ -28,18 +28,18 @@ export interface UploaderOptions {
   uploads: UploadRepository
   sessions: Pick<SessionRepository, 'find'>
   audit: Pick<Audit, 'record'>
-  /** Milliseconds that local files stay after they were stored; undefined: always. */
+  /** Milliseconds for which local files stay after their upload. Undefined to keep them. */
   keepLocal: number | undefined
   /** Milliseconds between two segments of a session. */
   segmentInterval: number
-  /** Milliseconds until the first retry of a whole file; each next one waits twice as long. */
+  /** Milliseconds until the first retry of a whole file; each further wait is twice as long. */
   firstRetry?: number
   onError: (error: Error, session: Id | undefined) => void
   /** Milliseconds since the epoch. */
   now: () => number
 }
 
-/** Since the start. */
+/** Totals since the start. */
 export interface UploadTotals {
   bytes: number
   failures: number
@@ -67,7 +67,7 @@ export class Uploader {
     this.#step = new UploadStep({ ...options, onBytes })
   }
 
-  /** Takes up what an earlier run has left, and recordings that are older than the object store. */
+  /** Continues the work of an earlier run, and adds recordings that are older than the object store. */
   async start(): Promise<void> {
     const { uploads, keepLocal, now } = this.#options
     await uploads.adopt(now())
@@ -75,18 +75,18 @@ export class Uploader {
     this.#timer = setInterval(() => this.#tick(), TICK_MS)
   }
 
-  /** A recording begins; its folder is there. */
+  /** Adds a recording that begins; its folder exists. */
   begun(session: Id, begin: number): void {
     this.#live.begun(session, begin)
   }
 
-  /** A recording was deleted: what the bucket has of it goes, now or when the store can be reached. */
+  /** Removes a deleted recording from the bucket, now or when the store can be reached. */
   async forget(session: Id, begin: number): Promise<void> {
     await this.#live.forget(session)
     await this.#options.uploads.forget(session, begin, this.#options.now())
   }
 
-  /** What is under way is given up; the next start goes on with it. */
+  /** Stops the running uploads; the next start continues them. */
   async stop(): Promise<void> {
     this.#isStopped = true
     clearInterval(this.#timer)
@@ -112,7 +112,7 @@ export class Uploader {
     for (const upload of await uploads.due(now(), room, [...this.#active.keys()])) {
       const done = this.#run(upload).finally(() => {
         this.#active.delete(upload.session)
-        // The next one does not wait for the clock, as long as there is a store.
+        // Do not wait for the timer while the store works.
         if (!this.#health.isDown) this.#tick()
       })
       this.#active.set(upload.session, done)
@@ -141,7 +141,7 @@ export class Uploader {
     const found = await uploads.find(session)
     if (!found) return
     const due = now() + backoff(failures, firstRetry, LONGEST_RETRY_MS)
-    // What has become of it meanwhile (a deletion) stays, and is tried later too.
+    // Keep a state that has changed meanwhile (a deletion), and retry it later too.
     await uploads.update(session, found.state, { due, failures })
     if (failures === (ofTheStore ? TOLD_AFTER_OF_STORE : TOLD_AFTER) && !this.#health.isDown) {
       const object = objectKeys(bucket.prefix, session, begin).recording

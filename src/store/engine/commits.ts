@@ -1,7 +1,7 @@
 /**
- * Transactions that share a commit. Each commit waits for the disk, and who wants the database with it: what came
- * meanwhile is done in one transaction, each piece under a savepoint of its
- * own, so that one that fails takes nothing with it. Nobody is answered before the commit stands.
+ * Transactions that share a commit. Each commit waits for the disk and blocks the database, so work that
+ * arrives meanwhile is done in one transaction. Each job has its own savepoint, so that a failed one undoes
+ * nothing of the others. No job resolves before the commit is on the disk.
  */
 import { setImmediate } from 'node:timers/promises'
 import { sql, type Transaction } from 'kysely'
@@ -9,10 +9,10 @@ import type { Db, Schema } from '../migrations/schema.ts'
 
 export type Tx = Transaction<Schema>
 
-/** Pieces that share a commit: the connection is theirs for as long as all of them take. */
+/** Limit of jobs that share a commit: they hold the connection for as long as all of them need. */
 const MAX_GROUP = 32
 
-/** The work in a transaction of its own, or in the one that the repository is bound to. */
+/** Runs the work in its own transaction, or in the one that the repository is bound to. */
 export function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
   if (db.isTransaction) return work(db as Tx)
   const known = groups.get(db)
@@ -22,16 +22,16 @@ export function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<
   return made.run(work)
 }
 
-/** As `inTransaction`, for work that takes its time: nobody else waits for its commit. */
+/** Like `inTransaction`, for long work: no other job waits for its commit. */
 export function alone<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
   return db.isTransaction ? work(db as Tx) : db.transaction().execute(work)
 }
 
-/** By database. */
+/** Shared commits by database. */
 const groups = new WeakMap<Db, Commits>()
 
 interface Job {
-  /** Does the work; answers with what is to be done when the commit stands. */
+  /** Does the work. Returns the function to call after the commit. */
   run: (tx: Tx) => Promise<() => void>
   reject: (error: unknown) => void
 }
@@ -59,7 +59,7 @@ class Commits {
   async #runAll(): Promise<void> {
     this.#isRunning = true
     while (this.#waiting.length > 0) {
-      // whatever else has come by now, over other connections, joins in
+      // Work that arrives now, over other connections, joins in.
       await setImmediate()
       await this.#runGroup(this.#waiting.splice(0, MAX_GROUP))
     }
@@ -81,8 +81,8 @@ class Commits {
 }
 
 /**
- * One piece under its savepoint; answers with what is to be done when the commit stands.
- * @throws when the whole transaction is gone, as after an error of the disk: then there is no savepoint either
+ * Runs one job under its savepoint. Returns the function to call after the commit.
+ * @throws if the whole transaction is lost, as after a disk error: then there is no savepoint either
  */
 async function apart(tx: Tx, { run, reject }: Job): Promise<() => void> {
   await sql`savepoint piece`.execute(tx)

@@ -1,8 +1,8 @@
 /**
- * Kysely over `node:sqlite`: one connection, handed to one user at a time. A transaction holds it from its
- * begin to its end, so whatever else wants the database while a transaction awaits something stands in the
- * queue instead of slipping in between its statements. The next has it as soon as a commit is made, while whoever
- * made it waits for the disk (wal-sync.ts): what is written after that is on the disk after it, too.
+ * Kysely over `node:sqlite`: one connection, used by one caller at a time. A transaction holds it from its
+ * begin to its end, so that other statements queue and cannot slip in between while the transaction awaits.
+ * The next caller gets the connection as soon as a commit is made, while the previous one waits for the disk
+ * (wal-sync.ts): later writes reach the disk after it, too.
  */
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import {
@@ -19,10 +19,10 @@ import {
 import type { ReadingThread } from './reading-thread.ts'
 import type { WalSync } from './wal-sync.ts'
 
-/** Prepared statements that are kept; lists of varying length make new texts, so there must be an end. */
+/** Limit of cached prepared statements: lists of varying length make ever new texts. */
 const MAX_STATEMENTS = 500
 
-/** Statements that outside a transaction are one of their own. */
+/** Statements that form their own transaction outside of one. */
 const WRITING: ReadonlySet<string> = new Set(['InsertQueryNode', 'UpdateQueryNode', 'DeleteQueryNode'])
 
 export class NodeSqliteDialect implements Dialect {
@@ -32,8 +32,8 @@ export class NodeSqliteDialect implements Dialect {
   readonly #beforeStatement: () => void
 
   /**
-   * The database is in WAL mode, `wal` is its log, and what is streamed is read by `reading`; `beforeStatement` is
-   * called before each one is run.
+   * The database is in WAL mode, `wal` is its log, and streams are read by `reading`; `beforeStatement` is
+   * called before each statement.
    */
   constructor(
     database: DatabaseSync,
@@ -98,8 +98,9 @@ class NodeSqliteDriver implements Driver {
   }
 
   /**
-   * Every transaction of the repositories writes. `immediate` takes the write lock at once, where SQLite waits
-   * for another process (busy_timeout); the upgrade of a read lock in the middle would fail without waiting.
+   * Begins a transaction, which always writes. `immediate` takes the write lock at once, and SQLite waits for
+   * another process there (busy_timeout); the upgrade of a read lock in the middle would fail without
+   * waiting.
    */
   async beginTransaction(turn: Turn): Promise<void> {
     this.#wal.requireSound()
@@ -112,8 +113,8 @@ class NodeSqliteDriver implements Driver {
   }
 
   async rollbackTransaction(turn: Turn): Promise<void> {
-    // some errors (disk full, i/o) make SQLite roll back by itself; a second rollback would hide the error, and
-    // where only the disk was late the transaction is over
+    // After some errors (disk full, i/o) SQLite has rolled back by itself, and a second rollback would hide
+    // the error. If only the sync to the disk failed, the transaction has ended.
     if (!turn.isOver && this.#database.isTransaction) await turn.executeQuery(CompiledQuery.raw('rollback'))
   }
 
@@ -124,7 +125,7 @@ class NodeSqliteDriver implements Driver {
   }
 }
 
-/** The connection, while one user has it: for a transaction, or for one statement. */
+/** The connection, held by one caller: for a transaction, or for one statement. */
 class Turn implements DatabaseConnection {
   readonly #database: DatabaseSync
   readonly #statements: Statements
@@ -147,14 +148,14 @@ class Turn implements DatabaseConnection {
     this.#onEnd = onEnd
   }
 
-  /** The next may have it. */
+  /** Releases the connection. */
   end(): void {
     if (this.isOver) return
     this.isOver = true
     this.#onEnd()
   }
 
-  /** As `end`; resolves when what was written is on the disk. */
+  /** Releases the connection; resolves when its writes are on the disk. */
   async endOnDisk(): Promise<void> {
     const written = this.#wal.sync()
     this.end()
@@ -170,7 +171,10 @@ class Turn implements DatabaseConnection {
     return result
   }
 
-  /** Rows in pieces of `most`. Read elsewhere, while others have the connection; a transaction reads what it wrote. */
+  /**
+   * Yields rows in pieces of `most`. They are read by another thread, so that others can use the connection;
+   * a transaction reads its own writes here.
+   */
   async *streamQuery<R>(query: CompiledQuery, most: number): AsyncIterableIterator<QueryResult<R>> {
     if (this.#database.isTransaction) {
       yield await this.executeQuery<R>(query)
@@ -187,7 +191,7 @@ interface Prepared {
   returnsRows: boolean
 }
 
-/** Prepared statements, by their texts. */
+/** Prepared statements by their texts. */
 class Statements {
   readonly #database: DatabaseSync
   readonly #beforeStatement: () => void

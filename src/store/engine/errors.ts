@@ -1,13 +1,13 @@
-/** Errors of the store that the layers above tell apart; everything else is a fault of the database itself. */
+/** Errors of the store that callers distinguish; any other error is a fault of the database itself. */
 
-/** How many users of an object an `InUseError` names at most. */
+/** Limit of the users of an object that an `InUseError` names. */
 export const MAX_USERS_NAMED = 20
 
 export class StoreError extends Error {
   override readonly name: string = 'StoreError'
 }
 
-/** A unique name, or the pair of an authorization, is taken. */
+/** A unique name, or the pair of an authorization, exists already. */
 export class DuplicateError extends StoreError {
   override readonly name = 'DuplicateError'
   readonly objectType: string
@@ -20,12 +20,12 @@ export class DuplicateError extends StoreError {
   }
 }
 
-/** The object is still referred to. */
+/** Other objects still refer to the object. */
 export class InUseError extends StoreError {
   override readonly name = 'InUseError'
   readonly objectType: string
   readonly objectName: string
-  /** What refers to it, by type and name, `MAX_USERS_NAMED` at most. */
+  /** Objects that refer to it, by type and name, at most `MAX_USERS_NAMED`. */
   readonly users: readonly string[]
 
   constructor(objectType: string, objectName: string, users: readonly string[]) {
@@ -36,7 +36,7 @@ export class InUseError extends StoreError {
   }
 }
 
-/** An id does not exist: that of the object itself (`field` is `id`), or one that it refers to. */
+/** An id does not exist: the object's own (`field` is `id`), or one that it refers to. */
 export class MissingReferenceError extends StoreError {
   override readonly name = 'MissingReferenceError'
   readonly objectType: string
@@ -51,7 +51,7 @@ export class MissingReferenceError extends StoreError {
   }
 }
 
-/** The object is not what it was when it was read: somebody else was quicker. */
+/** The object has changed since it was read. */
 export class ChangedError extends StoreError {
   override readonly name = 'ChangedError'
 
@@ -60,7 +60,7 @@ export class ChangedError extends StoreError {
   }
 }
 
-/** Nobody would be left who may do everything. */
+/** No user with all rights would be left. */
 export class LastAdministratorError extends StoreError {
   override readonly name = 'LastAdministratorError'
 
@@ -69,7 +69,7 @@ export class LastAdministratorError extends StoreError {
   }
 }
 
-/** What is there from the first start stays as it is, in this respect. */
+/** A factory object cannot be changed in this respect. */
 export class FactoryError extends StoreError {
   override readonly name = 'FactoryError'
 
@@ -78,7 +78,7 @@ export class FactoryError extends StoreError {
   }
 }
 
-/** `sort` names something that this collection is not sorted by. */
+/** `sort` names a key that this collection is not sorted by. */
 export class SortError extends StoreError {
   override readonly name = 'SortError'
   readonly key: string
@@ -89,7 +89,7 @@ export class SortError extends StoreError {
   }
 }
 
-/** As many long lists are read at this moment as may be, or as there is room for: to be tried again. */
+/** The limit of long lists read at a time, or of their disk space, is reached: try again later. */
 export class StoreBusyError extends StoreError {
   override readonly name = 'StoreBusyError'
 
@@ -98,14 +98,14 @@ export class StoreBusyError extends StoreError {
   }
 }
 
-/** The database was written by a newer program, or is not one of ours. */
+/** The database was written by a newer program, or is not one of Sallyport's. */
 export class SchemaError extends StoreError {
   override readonly name = 'SchemaError'
 }
 
 const UNIQUE_CODES: readonly unknown[] = [2067, 1555] // SQLITE_CONSTRAINT_UNIQUE, SQLITE_CONSTRAINT_PRIMARYKEY
 
-/** True for SQLite's refusal of a second row under a unique key (sqlite.org/rescode.html). */
+/** Returns true for SQLite's error about a second row under a unique key (sqlite.org/rescode.html). */
 export function isUniqueViolation(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && UNIQUE_CODES.includes(error.errcode)
 }

@@ -1,19 +1,19 @@
 /**
- * The SQL function `is_like(text, parts)`, by which `~` of a search is asked. SQLite's own LIKE takes the text's
- * length times the pattern's, for each row, on the thread that serves everybody; this one takes their sum, and a
- * statement that looks at too much text is stopped.
+ * The SQL function `is_like(text, parts)` for the operator `~` of a search. SQLite's own LIKE needs time for
+ * the product of the text's and the pattern's length, for each row, on the main thread; this function needs
+ * their sum, and stops a statement that reads too much text.
  */
 import type { DatabaseSync } from 'node:sqlite'
 import { isLike } from '../../search/evaluate.ts'
 import { lowerAscii } from '../../search/fields.ts'
 import { SearchError } from '../../search/grammar.ts'
 
-/** Characters that one statement may look at: about half a second. 100,000 short texts are a fifth of it. */
+/** Limit of characters read by one statement: about half a second. 100,000 short texts are a fifth of it. */
 export const MAX_LOOKED_AT = 50_000_000
-/** What a text costs beside its characters. */
+/** Cost of a text beside its characters. */
 const PER_TEXT = 100
 
-/** For a statement, and begun anew with the next. */
+/** Counts for one statement, and is reset for the next. */
 export class Patterns {
   #lookedAt = 0
   readonly #read = new Map<string, readonly string[]>()
@@ -27,7 +27,7 @@ export class Patterns {
     this.#read.clear()
   }
 
-  /** Null, as SQL has it, for what is no text. @throws SearchError */
+  /** Returns null, as SQL does, if the value is not a text. @throws SearchError */
   #isLike(text: unknown, parts: unknown): number | null {
     if (typeof text !== 'string' || typeof parts !== 'string') return null
     this.#lookedAt += text.length + PER_TEXT

@@ -1,19 +1,19 @@
-/** What the store and its reading thread say to each other: plain data. */
+/** Messages between the store and its reading thread: plain data. */
 
 export interface ReadingData {
-  /** The database file. */
+  /** Path of the database file. */
   path: string
 }
 
 export type ReadingCall =
-  /** A list that is answered in pieces of `rows` at most. */
+  /** Opens a list that is read in pieces of at most `rows`. */
   | { type: 'open'; cursor: number; sql: string; parameters: readonly unknown[]; rows: number }
-  /** Its next piece. */
+  /** Requests its next piece. */
   | { type: 'read'; cursor: number }
   | { type: 'close'; cursor: number }
   | { type: 'end' }
 
 export type ReadingAnswer =
   | { cursor: number; rows: unknown[]; isLast: boolean }
-  /** `isBusy`: another time there may be room for it. */
+  /** `isBusy`: there may be room later. */
   | { cursor: number; failure: string; isBusy: boolean }

@@ -1,16 +1,16 @@
 /**
- * Where the rows of one list wait for a client that takes them slowly, so that nothing of the database does: the first
- * in memory, the rest in a file beside the database that has no name any more. It is gone when it is closed, or when
- * the process is, and what stands in it is sealed by a key that only this object holds: rows have hashes and sealed
- * credentials, and blocks of a file that was deleted are not overwritten.
+ * Holds the rows of one list for a slow client, so that the database does not have to: the first in memory,
+ * the rest in a file beside the database that has no name. The file is gone when it is closed, or when the
+ * process ends, and its content is sealed by a key that only this object holds: rows have hashes and sealed
+ * credentials, and the blocks of a deleted file are not overwritten.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { closeSync, openSync, readSync, statfsSync, unlinkSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-/** Bytes that a list keeps in memory at most, before one more piece; a shorter one needs no file. */
+/** Limit of a list's bytes in memory, before one more piece; a shorter list needs no file. */
 export const MAX_KEPT = 256 * 1024
-/** Bytes that the files of all lists may take together, and which part of the volume's free space. */
+/** Limit of the bytes in the files of all lists, and their part of the volume's free space. */
 const MAX_SPOOLED = 8 * 1024 ** 3
 const PART_OF_FREE = 1 / 8
 
@@ -33,7 +33,7 @@ export class Room {
     this.#folder = dirname(path)
   }
 
-  /** Bytes that are taken. */
+  /** Number of used bytes. */
   get used(): number {
     return this.#used
   }
@@ -60,13 +60,13 @@ export class Spool {
   readonly #kept: Buffer[] = []
   #keptBytes = 0
   #file: number | undefined
-  /** Lengths in the file. */
+  /** Lengths of the pieces in the file. */
   readonly #lengths: number[] = []
   #written = 0
   #nextRead = 0
   #read = 0
 
-  /** `path`: the file beside which its own is. */
+  /** `path`: a file in the folder for the spool's own file. */
   constructor(path: string, room: Room) {
     this.#path = path
     this.#room = room
@@ -95,7 +95,10 @@ export class Spool {
     }
   }
 
-  /** The next piece, or undefined when there are no more. @throws Error when the file does not hold what was written */
+  /**
+   * Returns the next piece, or undefined if there are no more. @throws Error if the file does not hold the
+   * written bytes
+   */
   next(): Buffer | undefined {
     const kept = this.#kept.shift()
     if (kept) return kept
@@ -117,7 +120,7 @@ export class Spool {
     return piece
   }
 
-  /** May be called again. */
+  /** Closes the file. May be called again. */
   close(): void {
     this.#kept.length = 0
     this.#lengths.length = 0
@@ -131,7 +134,7 @@ export class Spool {
   }
 }
 
-/** A file that is open and has no name any more. */
+/** Opens a file and removes its name. */
 function nameless(beside: string): number {
   const path = `${beside}-list-${randomBytes(8).toString('hex')}`
   const file = openSync(path, 'wx+', 0o600)
@@ -144,7 +147,7 @@ function nameless(beside: string): number {
   return file
 }
 
-/** Each key seals each number once. */
+/** Returns the piece's nonce. Each key seals each number once. */
 function nonceOf(piece: number): Buffer {
   const nonce = Buffer.alloc(NONCE_LENGTH)
   nonce.writeUInt32BE(piece, NONCE_LENGTH - 4)

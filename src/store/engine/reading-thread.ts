@@ -1,12 +1,12 @@
 /**
- * Long lists, read in a thread of their own: sorting 100,000 rows, or handing them over at once, would stop all
- * sessions meanwhile. Started with the first of them, and anew when it has died.
+ * Reads long lists in a separate thread: sorting 100,000 rows, or transferring them at once, would stop all
+ * sessions meanwhile. The thread starts with the first list, and again after its death.
  */
 import { programBeside, Thread } from '../../threads/thread.ts'
 import { StoreBusyError } from './errors.ts'
 import type { ReadingAnswer, ReadingCall, ReadingData } from './reading-messages.ts'
 
-/** Lists that are under way at the same time: each has a file (spool.ts), or its rows in memory. */
+/** Limit of lists in progress: each has a file (reading-spool.ts), or its rows in memory. */
 export const MAX_CURSORS = 64
 const MAX_HEAP_MIB = 256
 
@@ -16,7 +16,7 @@ interface Waiting {
 }
 
 export class ReadingThread {
-  /** Cursors that are open, and the question for the next rows of each. */
+  /** Open cursors, with the question for the next rows of each. */
   readonly #cursors = new Map<number, Waiting | undefined>()
   readonly #thread: Thread<ReadingCall, ReadingAnswer>
   #next = 0
@@ -33,8 +33,9 @@ export class ReadingThread {
   }
 
   /**
-   * The rows of a query, all as they are at one moment after the first is asked for, in pieces of `most` at most. The
-   * first comes when all have been read: what is wrong with the query, or finds no room, is told before any.
+   * Yields the rows of a query in pieces of at most `most`, all as of one moment after the first request. The
+   * first piece comes after all rows have been read: an error of the query, or a lack of room, is thrown
+   * before any piece.
    * @throws StoreBusyError
    */
   async *rows(sql: string, parameters: readonly unknown[], most: number): AsyncGenerator<unknown[]> {
@@ -43,7 +44,7 @@ export class ReadingThread {
     const run = this.#thread.start()
     const cursor = this.#next++
     this.#cursors.set(cursor, undefined)
-    // The thread keeps the process alive only while a list is read.
+    // The thread keeps the process running only while a list is read.
     this.#thread.ref()
     this.#thread.send({ type: 'open', cursor, sql, parameters, rows: most })
     try {

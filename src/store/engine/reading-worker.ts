@@ -1,8 +1,9 @@
 /**
- * The reading thread: long lists, some rows at a time, as they were when their reading began. A list is read to its end
- * as fast as the disk takes it, and waits in a spool for whoever reads it: as long as the database is read, its
- * write-ahead log cannot begin anew, and that must not depend on a client. For the same reason one is read after the
- * other, and the log is written back in between: lists that overlap would hold it for as long as they are asked for.
+ * The reading thread: long lists, some rows at a time, as of the beginning of their reading. A list is read
+ * to its end as fast as the disk allows, and waits in a spool for its client: while the database is read, its
+ * write-ahead log cannot restart, and that must not depend on a client. For the same reason lists are read
+ * one after the other, and the log is written back in between: overlapping lists would hold the log without
+ * end.
  */
 import { statSync } from 'node:fs'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
@@ -13,27 +14,27 @@ import { Patterns } from './patterns.ts'
 import type { ReadingAnswer, ReadingCall, ReadingData } from './reading-messages.ts'
 import { NoRoomError, Room, Spool } from './reading-spool.ts'
 
-/** How long a statement waits for another process. */
+/** Time that a statement waits for another process. */
 const BUSY_TIMEOUT_MS = 5000
-/** Characters after which an answer has enough rows. */
+/** Characters from which on a piece is large enough. */
 const ENOUGH = 128 * 1024
-/** Bytes of the log from which it is written back; a commit does it at as many. */
+/** Bytes of the log from which on it is written back; a commit does so at the same length. */
 const LONG_LOG = 4 * 1024 * 1024
 
 interface Cursor {
   call: Extract<ReadingCall, { type: 'open' }>
   spool: Spool
-  /** All rows are in the spool, or there are none because of `failure`. */
+  /** Set when all rows are in the spool, or reading has failed with `failure`. */
   isRead: boolean
   failure?: Extract<ReadingAnswer, { failure: string }>
-  /** The next rows are waited for. */
+  /** Set while the next rows are requested. */
   isWanted: boolean
 }
 
 const { path } = workerData as ReadingData
 const room = new Room(path)
 const cursors = new Map<number, Cursor>()
-/** Those that are to be read yet. */
+/** Cursors that are not read yet. */
 const queue: Cursor[] = []
 let isReading = false
 let isEnded = false
@@ -76,14 +77,14 @@ async function readAll(): Promise<void> {
   isReading = false
 }
 
-/** Puts all rows into the spool, and lets others have theirs meanwhile. @throws NoRoomError */
+/** Reads all rows into the spool, and sends pieces of other lists meanwhile. @throws NoRoomError */
 async function read(cursor: Cursor): Promise<void> {
   const { sql, parameters, rows: most } = cursor.call
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS })
   try {
-    // what may write the log back must not write anything else
+    // The connection may write the log back, but nothing else.
     database.exec('pragma query_only = on')
-    // sets the functions that searches ask by
+    // Registers the functions that searches use.
     new Patterns(database).beginStatement()
     const from = database.prepare(sql).iterate(...(parameters as SQLInputValue[]))
     for (;;) {
@@ -113,7 +114,7 @@ function some(from: Iterator<Record<string, unknown>>, most: number): { rows: un
   return { rows, isLast: false }
 }
 
-/** Gives the next rows of a list that was read. */
+/** Sends the next rows of a list that was read. */
 function answer(cursor: Cursor): void {
   const id = cursor.call.cursor
   cursor.isWanted = false

@@ -1,25 +1,26 @@
-/** Copies of the database: made at one moment beside whoever writes to it, and looked at before they are used. */
+/** Copies of the database: made at one moment beside a writing process, and checked before use. */
 import { closeSync, openSync } from 'node:fs'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { StoreError } from './errors.ts'
 
-/** Pages that are copied before the event loop has its turn. */
+/** Pages copied in one turn of the event loop. */
 const PAGES_AT_ONCE = 256
-/** How long it waits for another process. */
+/** Time that a statement waits for another process. */
 const BUSY_TIMEOUT_MS = 5000
 
 /**
  * Copies the database at `path` into a file that does not exist yet, mode 0600.
  *
- * A read transaction is held meanwhile: SQLite begins a copy anew whenever another process has written, and beside a
- * busy broker would never end. The broker's writes go on; its write-ahead log grows until the copy is made.
+ * A read transaction is held meanwhile: SQLite restarts a copy whenever another process has written, and
+ * beside a busy broker would never finish. The broker's writes continue; its write-ahead log grows until the
+ * copy is made.
  */
 export async function copyDatabase(path: string, target: string): Promise<void> {
   closeSync(openSync(target, 'wx', 0o600))
   const source = new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS })
   try {
     source.exec('begin')
-    // begin alone reads nothing, and so pins nothing
+    // `begin` alone reads nothing, and so pins nothing.
     source.prepare('select count(*) from schema_migrations').get()
     await backup(source, target, { rate: PAGES_AT_ONCE })
   } finally {
@@ -28,8 +29,8 @@ export async function copyDatabase(path: string, target: string): Promise<void> 
 }
 
 /**
- * Looks at a database that came from elsewhere, before anything of it is used.
- * @throws StoreError when it is damaged, or would do something by itself
+ * Checks a database that came from elsewhere, before any of it is used.
+ * @throws StoreError if it is damaged, or would run code by itself
  */
 export function requireSound(path: string): void {
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS })

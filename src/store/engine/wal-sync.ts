@@ -1,10 +1,11 @@
 /**
- * Puts commits on the disk without making the event loop wait for it. In WAL mode with `synchronous=normal` a commit
- * writes to the write-ahead log and does not sync it; SQLite's `full` differs in just that sync, which stops the
- * whole process for as long as the disk takes. Here it is done by libuv's threads, before anybody is told that the
- * commit stands: what was answered for is on the disk, as with `full` (https://sqlite.org/pragma.html#pragma_synchronous).
+ * Syncs commits to the disk without blocking the event loop. In WAL mode with `synchronous=normal` a commit
+ * writes to the write-ahead log and does not sync it; SQLite's `full` differs only in that sync, which blocks
+ * the whole process for as long as the disk needs. Here libuv's threads sync, before the commit is reported:
+ * reported commits are on the disk, as with `full` (https://sqlite.org/pragma.html#pragma_synchronous).
  *
- * The log keeps its file while the database is open, and locks are held on other files, so opening it here breaks none.
+ * The log keeps its file while the database is open, and locks are held on other files, so opening it here
+ * breaks none.
  */
 import { type FileHandle, open } from 'node:fs/promises'
 
@@ -20,7 +21,7 @@ export class WalSync {
     this.#path = `${database}-wal`
   }
 
-  /** @throws Error when an earlier commit may not be on the disk: what a failed sync leaves behind is not known */
+  /** @throws Error if an earlier commit may not be on the disk: the state after a failed sync is not known */
   requireSound(): void {
     if (this.#failure === undefined) return
     throw new Error(`the database could not be written to the disk (${this.#failure.message}): start again`, {
@@ -28,7 +29,7 @@ export class WalSync {
     })
   }
 
-  /** Resolves when all commits so far are on the disk. Those that come while one sync is under way share the next. */
+  /** Resolves when all commits so far are on the disk. Commits during a sync share the next one. */
   sync(): Promise<void> {
     if (this.#running === undefined) return this.#begin()
     this.#next ??= this.#running.then(
@@ -48,7 +49,7 @@ export class WalSync {
   }
 
   async #sync(): Promise<void> {
-    // for a transaction that began before the failure: its own pages are of no use behind the ones that are lost
+    // Check again for a transaction that began before the failure: its pages are useless after lost ones.
     this.requireSound()
     try {
       this.#file ??= await open(this.#path, 'r')

@@ -1,6 +1,6 @@
 /**
- * The first schema. `name_key` is what names are compared by (model/names.ts); lists of words are JSON in a
- * text column, relations between objects are tables of their own. Times are milliseconds since the epoch.
+ * The first schema. Names are compared by `name_key` (model/names.ts); lists of words are JSON in a text
+ * column, relations between objects are separate tables. Times are milliseconds since the epoch.
  */
 export const version = 1
 

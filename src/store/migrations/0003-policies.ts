@@ -1,7 +1,7 @@
 /**
- * Profiles and policies as objects, those from the factory among them: their ids are fixed (model/objects.ts), and
- * the rights of a factory profile come from the program, not from its row. `secret_revision` counts how often a
- * secret was set, so that a change of nothing else is a change of the object too.
+ * Profiles and policies as objects, including those from the factory: their ids are fixed (model/objects.ts),
+ * and the rights of a factory profile come from the program, not from its row. `secret_revision` counts how
+ * often a secret was set, so that a change of only the secret is a change of the object too.
  */
 export const version = 3
 

@@ -1,4 +1,4 @@
-/** Options of connection policies, as JSON of what differs from the defaults. */
+/** Options of connection policies, as JSON of the differences to the defaults. */
 export const version = 4
 
 export const sql = `

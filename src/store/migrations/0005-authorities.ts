@@ -1,4 +1,7 @@
-/** Domains that certify their sessions: the authority's public key beside the domain, the sealed private one apart. */
+/**
+ * Domains that certify their sessions: the authority's public key with the domain, the sealed private one
+ * apart.
+ */
 export const version = 5
 
 export const sql = `

@@ -1,4 +1,7 @@
-/** Services of a target group where no stored account is used: `kind` is `interactive` or `mapping` (model/objects.ts). */
+/**
+ * Services of a target group without a stored account: `kind` is `interactive` or `mapping`
+ * (model/objects.ts).
+ */
 export const version = 6
 
 export const sql = `

@@ -1,4 +1,4 @@
-/** What is due with the copies of recordings in an object store: a row for each session that has ended. */
+/** Pending work on the copies of recordings in an object store: a row for each session that has ended. */
 export const version = 8
 
 export const sql = `

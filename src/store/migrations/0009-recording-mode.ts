@@ -1,4 +1,4 @@
-/** How strictly the sessions of an authorization are recorded. */
+/** The recording mode of an authorization's sessions. */
 export const version = 9
 
 export const sql = `

@@ -1,6 +1,6 @@
 /**
- * Telnet and rlogin: their policies from the factory, whose names nobody else may have, and how such a policy logs in,
- * as JSON of what differs from the defaults.
+ * Telnet and rlogin: their factory policies, whose names are reserved, and the login settings of such a
+ * policy, as JSON of the differences to the defaults.
  */
 export const version = 10
 

@@ -1,4 +1,4 @@
-/** VNC: its policy from the factory, whose name nobody else may have, and what such a policy says, as JSON. */
+/** VNC: its factory policy, whose name is reserved, and the settings of such a policy, as JSON. */
 export const version = 11
 
 export const sql = `

@@ -1,4 +1,4 @@
-/** Finds the few rows of the audit log that say how far recordings had come, without an index over all the others. */
+/** Index of the few rows of the audit log with the noted progress of recordings, without the others. */
 export const version = 13
 
 export const sql = `

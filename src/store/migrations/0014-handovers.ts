@@ -1,4 +1,4 @@
-/** Handovers of the audit log's beginning are found without reading all of it. */
+/** Index of the audit log's handovers, so that finding them does not read all of it. */
 export const version = 14
 
 export const sql = `

@@ -1,4 +1,4 @@
-/** Hashes of passwords sealed; those in clear text are sealed, and removed there, when the vault is opened. */
+/** Sealed password hashes. Hashes in clear text are sealed, and removed there, when the vault is opened. */
 export const version = 16
 
 export const sql = `

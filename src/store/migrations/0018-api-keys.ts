@@ -1,4 +1,4 @@
-/** Whom API keys act for, and which of them made what there is a record of. */
+/** The users that API keys act for, and the keys that made recorded objects. */
 export const version = 18
 
 export const sql = `

@@ -24,11 +24,11 @@ export interface UserRow {
   is_disabled: Flag
   expiration_date: number | null
   ip_source: List
-  /** In clear text, of an earlier version: until it is sealed. */
+  /** Hash in clear text, from an earlier version, until it is sealed. */
   password_hash: string | null
   sealed_password_hash: Uint8Array | null
   secret_revision: number
-  /** What the name looks like; null: its key. */
+  /** Visual form of the name, or null if it is the key. */
   look: string | null
 }
 
@@ -49,7 +49,7 @@ export interface ServiceRow {
   protocol: string
   port: number
   subprotocols: List
-  /** Empty: the connection policy's. */
+  /** Empty for the connection policy's. */
   host_key_policy: string
   connection_policy_id: string | null
 }
@@ -147,7 +147,7 @@ export interface CheckoutRow {
   begin_time: number
   expires: number
   end_time: number | null
-  /** Empty: none. */
+  /** Empty if none. */
   api_key: string
 }
 
@@ -174,7 +174,7 @@ export interface SessionRow {
   recording: string | null
   /** JSON object. */
   legal_hold: string | null
-  /** Empty: none. */
+  /** Empty if none. */
   api_key: string
 }
 
@@ -231,7 +231,7 @@ export interface Schema {
 
 export type Db = Kysely<Schema>
 
-/** What every repository is made of. */
+/** Dependencies of every repository. */
 export interface StoreContext {
   db: Db
   newId: () => string

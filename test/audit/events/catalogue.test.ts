@@ -12,7 +12,7 @@ import { EVENT_CODES } from '../codes.ts'
 
 const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
 
-/** `| a | b |` lines under a heading, without the table's head. */
+/** Returns the `| a | b |` lines under a heading, without the table's head. */
 function table(text: string, heading: string): string[][] {
   const section = text.split(/^## /m).find((part) => part.startsWith(`${heading}\n`)) ?? ''
   return section
@@ -87,7 +87,7 @@ describe('the catalogue', () => {
   })
 
   test('whatever can fail says so when it did', () => {
-    // a command reached the target, whatever became of it there
+    // A command reached the target, whether it succeeded there or not.
     const failing = EVENT_CODES.filter((code) => kindOf(code).fields.includes('result') && code !== 'command')
     expect(failing).toContain('object.delete')
     for (const code of failing) {
@@ -150,7 +150,7 @@ describe('config/SALLYPORT-MIB.txt', () => {
     expect(objects.length).toBeGreaterThan(20)
     for (const [, name, number] of objects) {
       const field = EVENT_FIELDS.findIndex((candidate) => camel(candidate) === name)
-      // the sentence and the row are no fields
+      // The sentence and the row are no fields.
       const apart: Record<string, number> = { EventText: 1, Sequence: 1000 }
       expect(Number(number), name).toBe(apart[name!] ?? field + 2)
     }

@@ -5,7 +5,7 @@ import { libraryFile } from '../program.ts'
 
 export const CODEC_PEERS = ['libfreerdp'] as const
 
-/** Pixels as bytes red, green, blue and one more, the highest row first. */
+/** Four bytes per pixel, red, green, blue and one more, the highest row first. */
 export interface Pixels {
   width: number
   height: number
@@ -70,7 +70,7 @@ function must(done: unknown, what: string): void {
   if (!done) throw new Error(`FreeRDP's ${what} failed`)
 }
 
-/** At most 64 × 64 pixels, and a width of whole words. */
+/** Encodes at most 64 × 64 pixels, with a width of whole words. */
 export function interleaved({ width, height, rgbx }: Pixels, depth: Depth): Buffer {
   const encoded = Buffer.alloc(64 * 64 * 4)
   const size = Uint32Array.of(encoded.length)
@@ -83,7 +83,7 @@ export function interleaved({ width, height, rgbx }: Pixels, depth: Depth): Buff
   return encoded.subarray(0, size[0])
 }
 
-/** Values of that depth, the highest row first. */
+/** Returns values of that depth, the highest row first. */
 export function fromInterleaved(encoded: Buffer, width: number, height: number, depth: Depth): number[] {
   const { decompress, newInterleaved } = functions()
   const to = target(width, height, VALUES[depth])
@@ -95,7 +95,7 @@ export function fromInterleaved(encoded: Buffer, width: number, height: number, 
   return Array.from({ length: width * height }, (_, at) => to[0].readUIntLE(at * length, length))
 }
 
-/** `flags`: of PLANAR. The rows stand in the order in which they are given. */
+/** Encodes with `flags` of PLANAR. The rows stay in the given order. */
 export function planar({ width, height, rgbx }: Pixels, flags: number): Buffer {
   const encoded = Buffer.alloc(width * height * 8 + 64)
   const size = Uint32Array.of(encoded.length)
@@ -118,7 +118,9 @@ export function fromPlanar(encoded: Buffer, width: number, height: number): Pixe
   return { width, height, rgbx: to[0] }
 }
 
-/** A pointer's picture out of its masks; the fourth byte is alpha, and colours are not multiplied by it. */
+/**
+ * Makes a pointer's picture from its masks; the fourth byte is alpha, and colours are not multiplied by it.
+ */
 export function fromPointer(
   { width, height }: { width: number; height: number },
   depth: number,

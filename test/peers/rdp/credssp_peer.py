@@ -101,7 +101,7 @@ def channel_bindings(certificate):
 
 def connect(port):
     stream = socket.create_connection(('127.0.0.1', port), 10)
-    # A connection request for TLS, CredSSP and CredSSP with early authorization, as mstsc's.
+    # A connection request for TLS, CredSSP and CredSSP with early authorization, as in mstsc.
     stream.sendall(bytes.fromhex('030000130ee00000000000010008000b000000'))
     exact(stream, exact(stream, 4)[3] - 4)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -155,7 +155,7 @@ def client(login):
 def accept_tls(listener, files):
     connection, _ = listener.accept()
     exact(connection, exact(connection, 4)[3] - 4)
-    # A connection confirm that has chosen CredSSP.
+    # A connection confirm that selects CredSSP.
     connection.sendall(bytes.fromhex('030000130ed000001234000200080002000000'))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(files['cert'], files['key'])

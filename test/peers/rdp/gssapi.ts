@@ -17,10 +17,10 @@ export interface GssapiLogin {
   password: string
 }
 
-/** `status`: the NTSTATUS of a refusal. `altered`: the server did not show the key that TLS has shown. */
+/** `status`: the NTSTATUS of a refusal. `altered`: the server did not prove the key of its TLS. */
 export type GssapiResult = { result: 'in' | 'altered' } | { result: 'refused'; status: number }
 
-/** Signs in at a server of loopback, bound to its certificate, or to `another`. */
+/** Signs in at a loopback server, bound to its certificate, or to another one if `another` is set. */
 export async function gssapiClient(port: number, login: GssapiLogin, another = false): Promise<GssapiResult> {
   const done = await run(findProgram('python3'), [SCRIPT, 'client'], {
     input: JSON.stringify({ port, ...login, another }),
@@ -31,11 +31,11 @@ export async function gssapiClient(port: number, login: GssapiLogin, another = f
 
 export interface GssapiServer {
   port: number
-  /** What its first client has handed over; rejects when there is nothing. */
+  /** Resolves to the first client's credentials; rejects if there are none. */
   received: Promise<GssapiLogin>
 }
 
-/** A server for one client and one login; it checks what the client is bound to. */
+/** Starts a server for one client and one login; it checks the client's channel binding. */
 export async function startGssapiServer(
   identity: { cert: string; key: string },
   login: GssapiLogin,

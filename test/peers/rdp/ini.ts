@@ -1,9 +1,9 @@
-/** Files of settings as Debian has them, with other values. */
+/** Debian's settings files, with changed values. */
 import { readFileSync, writeFileSync } from 'node:fs'
 
 /**
- * The file with other values for these keys where they stand first, for later sections of xrdp.ini have `port` as well;
- * in a comment where they stand nowhere else.
+ * Copies the file with other values for these keys at their first place, since later sections of xrdp.ini
+ * have `port` as well; in a comment if they occur nowhere else.
  */
 export function copyIni(from: string, to: string, values: Record<string, string>): void {
   const lines = readFileSync(from, 'utf8').split('\n')

@@ -1,4 +1,4 @@
-/** RDP's real servers and clients by themselves, without a bastion between: what fails here is not the bastion's. */
+/** RDP's real servers and clients by themselves, without a bastion: a failure here is not the bastion's. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
@@ -33,7 +33,7 @@ import { startXrdp, XRDP_PEERS, type Xrdp } from './xrdp.ts'
 const [WIDTH, HEIGHT] = [800, 600]
 const PASSWORD = 'Target-Pass1'
 
-/** Every pixel another one. */
+/** Makes a picture in which all pixels differ. */
 function stripes(): Picture {
   const rgb = Buffer.alloc(WIDTH * HEIGHT * 3)
   for (let at = 0; at < rgb.length; at++) rgb[at] = (at * 7 + Math.floor(at / (WIDTH * 3)) * 13) & 0xff
@@ -96,7 +96,7 @@ describeWithPeers('FreeRDP’s shadow', [...SHADOW_PEERS, ...SCREEN_PEERS], () =
       await keep(
         remminaRdp(screen, { port: nla.port, user: 'alice', password: PASSWORD }, { security: 'nla' }),
       )
-      // Its window has room for a part of it.
+      // The window shows only a part of it.
       await shows(screen.display, (seen) => isWithin(seen, cut(stripes(), 300, 200, 100, 100)))
     })
   })
@@ -117,7 +117,7 @@ describeWithPeers('xrdp', [...XRDP_PEERS, ...SCREEN_PEERS, ...RDP_VIEWER_PEERS],
   })
 
   const login = () => ({ user: user.name, password: user.password })
-  /** The white of xterm. */
+  /** Waits for the white of xterm. */
   const terminal = () =>
     shows(screen.display, ({ rgb }) => rgb.readUIntBE((300 * WIDTH + 200) * 3, 3) === 0xffffff)
 
@@ -130,7 +130,7 @@ describeWithPeers('xrdp', [...XRDP_PEERS, ...SCREEN_PEERS, ...RDP_VIEWER_PEERS],
     await terminal()
     await viewer.stop()
     await other.stop()
-    // The session manager is there still, for the first one.
+    // The session manager still runs, for the first one.
     await keep(xfreerdp(screen, { port: xrdp.port, ...login() }))
     await terminal()
   })

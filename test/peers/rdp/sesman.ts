@@ -1,6 +1,7 @@
 /**
- * xrdp's session manager, which makes the desktops of all xrdp of this machine: they ask for it at one port, whatever
- * they are told. So it is shared by those who test at the same time, in other processes too, and ends with the last.
+ * xrdp's session manager, which creates the desktops of every xrdp on this machine: they connect to its one
+ * port, whatever their settings. So tests that run at the same time share it, in other processes too, and it
+ * ends with the last.
  */
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -22,26 +23,26 @@ import { findProgram } from '../program.ts'
 import { isAlive, type SystemUser } from '../users.ts'
 import { copyIni } from './ini.ts'
 
-/** Of /etc/xrdp/sesman.ini. */
+/** The port in /etc/xrdp/sesman.ini. */
 const PORT = 3350
 const SOCKETS = '/run/xrdp'
 const FOLDER = '/run/sallyport-sesman'
 const LOCK = '/run/lock/sallyport-sesman.lock'
 const HOLDERS = join(FOLDER, 'holders')
 const [PID, LOG] = [join(FOLDER, 'pid'), join(FOLDER, 'log')]
-/** In the home of a user: the program of the desktop. */
+/** The desktop's program, in the home of a user. */
 const PROGRAM = '.desktop'
-/** Displays of tests take the lowest numbers that are free. */
+/** Displays of tests have the lowest free numbers. */
 const FIRST_DISPLAY = 200
 const MOST_DISPLAYS = 200
 const PATIENCE_MS = 20_000
 
-/** What a user's desktop shows, as lines for sh; it ends when they end. Without it there is an xterm. */
+/** Sets a user's desktop, as lines for sh; it ends when they end. By default it is an xterm. */
 export function setDesktop(user: SystemUser, program: string): void {
   writeFileSync(join(user.home, PROGRAM), `${program}\n`, { mode: 0o644 })
 }
 
-/** Where the drives of a user's client are mounted. */
+/** Returns the folder in which the drives of a user's client are mounted. */
 export const drivesOf = (user: SystemUser): string => join(user.home, 'thinclient_drives')
 
 export interface Sesman {
@@ -51,7 +52,7 @@ export interface Sesman {
 
 const quietly = <T>(work: () => T | Promise<T>): Promise<T> => withLock(LOCK, () => {}, work)
 
-/** It runs at least until `release`, or until this process ends. */
+/** Keeps it running at least until `release`, or until this process ends. */
 export async function holdSesman(): Promise<Sesman> {
   const holder = join(HOLDERS, `${process.pid}-${randomBytes(4).toString('hex')}`)
   const leave = (): void => {
@@ -75,7 +76,7 @@ export async function holdSesman(): Promise<Sesman> {
   }
 }
 
-/** Who still needs it: files named after the process. */
+/** Returns the processes that still need it: files named after their pids. */
 function holders(): string[] {
   try {
     return readdirSync(HOLDERS).filter((name) => isAlive(Number(name.split('-')[0])))
@@ -84,21 +85,21 @@ function holders(): string[] {
   }
 }
 
-/** What displays leave that had to be killed: sesman takes no number for which there is a lock or a socket. */
+/** Removes the remains of killed displays: sesman uses no number with a lock or a socket. */
 function sweepDisplays(): void {
   for (let number = FIRST_DISPLAY; number <= FIRST_DISPLAY + MOST_DISPLAYS; number++) {
     const lock = `/tmp/.X${number}-lock`
     try {
       if (isAlive(Number(readFileSync(lock, 'utf8')))) continue
     } catch {
-      // There is none.
+      // The lock does not exist.
     }
     rmSync(lock, { force: true })
     rmSync(`/tmp/.X11-unix/X${number}`, { force: true })
   }
 }
 
-/** It listens on ::1 although it is told 127.0.0.1. */
+/** sesman listens on ::1 although its setting is 127.0.0.1. */
 const isTaken = async (): Promise<boolean> => (await isListening(PORT)) || (await isListening(PORT, '::1'))
 
 async function start(): Promise<void> {
@@ -124,10 +125,10 @@ async function start(): Promise<void> {
     LogFile: LOG,
     EnableSyslog: 'false',
   })
-  // It is made anew, with the rights that sessions need.
+  // sesman recreates the folder, with the permissions that sessions need.
   rmSync(SOCKETS, { recursive: true, force: true })
   const output = openSync(join(FOLDER, 'output'), 'w')
-  // It may outlive this process, if another needs it still.
+  // sesman may outlive this process, if another one still needs it.
   const child = spawn(findProgram('xrdp-sesman'), ['-n', '-c', ini], {
     detached: true,
     stdio: ['ignore', output, output],
@@ -145,7 +146,7 @@ async function start(): Promise<void> {
   writeFileSync(PID, `${child.pid}`)
 }
 
-/** Ends the one whose pid is known, with its desktops. */
+/** Ends the one with the known pid, with its desktops. */
 function stop(): void {
   let pid: number
   try {
@@ -159,7 +160,7 @@ function stop(): void {
       try {
         process.kill(one, 'SIGKILL')
       } catch {
-        // It has ended already.
+        // The process has already ended.
       }
     }
   }

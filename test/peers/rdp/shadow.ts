@@ -1,4 +1,4 @@
-/** FreeRDP's shadow server on loopback: shares a display that is there. */
+/** FreeRDP's shadow server on loopback: shares an existing display. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,14 +6,14 @@ import { freePort, isListening, run, startDaemon } from '../process.ts'
 import { findProgram } from '../program.ts'
 import type { Screen } from '../screen.ts'
 
-/** What it needs, for describeWithPeers. */
+/** The programs that it needs, for describeWithPeers. */
 export const SHADOW_PEERS = ['freerdp-shadow-cli', 'winpr-hash', 'Xvfb'] as const
 
 export interface ShadowOptions {
   screen: Pick<Screen, 'display'>
-  /** `tls` lets everybody in. */
+  /** `tls` accepts every client. */
   security: 'nla' | 'tls'
-  /** Who may log in by NLA. */
+  /** Users that may log in by NLA. */
   users?: readonly { name: string; password: string }[]
 }
 
@@ -23,7 +23,7 @@ export interface Shadow {
   stop(): Promise<void>
 }
 
-/** It makes its key and certificate when it is first connected to, which takes some tenths of a second. */
+/** Starts it. It generates its key and certificate at the first connection, in some tenths of a second. */
 export async function startShadow({ screen, security, users = [] }: ShadowOptions): Promise<Shadow> {
   const home = mkdtempSync(join(tmpdir(), 'sallyport-shadow-'))
   const sam = join(home, 'sam')
@@ -47,7 +47,7 @@ export async function startShadow({ screen, security, users = [] }: ShadowOption
   }
 }
 
-/** A line of a SAM file as FreeRDP's own program makes it, with the NT hash. */
+/** Makes a line of a SAM file by FreeRDP's own program, with the NT hash. */
 export async function samLine(user: string, password: string): Promise<string> {
   const made = await run(findProgram('winpr-hash'), ['-u', user, '-p', password, '-f', 'sam'])
   if (made.code !== 0) throw new Error(`winpr-hash: ${made.stdout}${made.stderr}`)

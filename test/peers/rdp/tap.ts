@@ -1,17 +1,20 @@
-/** Somebody between a client and a server of RDP who has the client believe another certificate, and reads along. */
+/**
+ * An attacker between a client and a server of RDP, with a certificate that the client accepts, who reads the
+ * traffic.
+ */
 import { type AddressInfo, connect as connectTcp, createServer, type Socket } from 'node:net'
 import { connect, createSecureContext, TLSSocket } from 'node:tls'
 import { generate } from 'selfsigned'
 
 export interface Tap {
   port: number
-  /** What the server has sent so far, and what the client has, after TLS was taken off. */
+  /** Returns the server's bytes so far, and the client's, without TLS. */
   down(): Buffer
   up(): Buffer
   stop(): void
 }
 
-/** Between clients and `port` of loopback. It knows TLS alone: with NLA the server would find it out. */
+/** Starts between clients and `port` of loopback. It supports TLS only: NLA would detect it. */
 export async function startTap(port: number): Promise<Tap> {
   const { cert, private: key } = await generate([{ name: 'commonName', value: 'tap' }], { keySize: 2048 })
   const context = createSecureContext({ cert, key })

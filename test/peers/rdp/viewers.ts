@@ -1,4 +1,4 @@
-/** Real RDP clients that go to a port of loopback and show a desktop in a window of their own. */
+/** Real RDP clients for a loopback port that show a desktop in their own window. */
 import { createCipheriv } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { findProgram } from '../program.ts'
 import type { Screen } from '../screen.ts'
 import { startViewer, type Viewer } from '../viewer.ts'
 
-/** What they need, for describeWithPeers. */
+/** The programs that they need, for describeWithPeers. */
 export const RDP_VIEWER_PEERS = ['xfreerdp', 'Xvfb', 'import', 'xdotool'] as const
 export const RDESKTOP_PEERS = ['rdesktop', 'Xvfb', 'import', 'xdotool'] as const
 export const REMMINA_RDP_PEERS = [
@@ -18,7 +18,7 @@ export const REMMINA_RDP_PEERS = [
   'xdotool',
 ] as const
 
-/** What it has no login for it asks for, or leaves to the server. */
+/** The client prompts for missing fields, or leaves them to the server. */
 export interface RdpLogin {
   port: number
   user?: string
@@ -32,7 +32,7 @@ export interface RdpWindow {
 
 const WINDOW: RdpWindow = { width: 800, height: 600 }
 
-/** FreeRDP's client by TLS unless `args` say otherwise: its window lies in the screen's upper left corner. */
+/** Starts FreeRDP's client, by TLS unless `args` differ: its window is in the screen's upper left corner. */
 export function xfreerdp(
   screen: Screen,
   { port, user, password }: RdpLogin,
@@ -45,7 +45,7 @@ export function xfreerdp(
     () => [
       ...[`/v:127.0.0.1:${port}`, `/w:${width}`, `/h:${height}`, '/cert:ignore', ...security],
       ...(user === undefined ? [] : [`/u:${user}`]),
-      // Without one it asks on a terminal, which it does not have.
+      // Without a password it would prompt on a terminal, which it does not have.
       `/p:${password ?? ''}`,
       ...args,
     ],
@@ -53,7 +53,7 @@ export function xfreerdp(
   )
 }
 
-/** rdesktop, which can TLS only and asks whether the certificate is right. */
+/** Starts rdesktop, which supports TLS only and prompts whether the certificate is right. */
 export function rdesktop(
   screen: Screen,
   { port, user, password }: RdpLogin,
@@ -72,10 +72,10 @@ export function rdesktop(
   )
 }
 
-/** Of its own settings: what it hides the passwords of profiles with. */
+/** The secret of its own settings, by which it hides the passwords of profiles. */
 const REMMINA_SECRET = Buffer.alloc(32, 'remmina of a test')
 
-/** Remmina with a profile; its window has a bar of its own above the desktop. */
+/** Starts Remmina with a profile; its window has its own bar above the desktop. */
 export function remminaRdp(
   screen: Screen,
   { port, user = '', password = '' }: RdpLogin,
@@ -117,7 +117,9 @@ export function remminaRdp(
 const section = (name: string, values: Record<string, string>): string =>
   [`[${name}]`, ...Object.entries(values).map(([key, value]) => `${key}=${value}`), ''].join('\n')
 
-/** As Remmina writes it: 3DES with the first bytes of its secret as the key and the last ones to begin with. */
+/**
+ * Encrypts as Remmina does: 3DES with the first bytes of its secret as the key and the last ones as the IV.
+ */
 function hidden(password: string): string {
   const text = Buffer.from(password)
   const padded = Buffer.alloc(Math.ceil((text.length + 1) / 8) * 8)

@@ -1,4 +1,4 @@
-/** Weston's RDP backend on loopback: a target that lets nobody in who cannot take surface commands. */
+/** Weston's RDP backend on loopback: a target that rejects clients without surface commands. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { freePort, isListening, startDaemon } from '../process.ts'
 import { findProgram } from '../program.ts'
 import { certificateFiles } from '../vnc/certificate.ts'
 
-/** What it needs, for describeWithPeers. */
+/** The programs that it needs, for describeWithPeers. */
 export const WESTON_PEERS = ['weston', 'weston-rdp'] as const
 
 export interface Weston {
@@ -15,7 +15,7 @@ export interface Weston {
   stop(): Promise<void>
 }
 
-/** It signs nobody in: whoever comes sees its desktop. */
+/** Starts Weston, which has no sign-in: every client sees its desktop. */
 export async function startWeston(width = 800, height = 600): Promise<Weston> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-weston-'))
   const certificate = await certificateFiles()

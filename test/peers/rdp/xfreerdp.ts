@@ -18,7 +18,7 @@ export interface XfreerdpLogin {
   domain?: string
 }
 
-/** Signs in by NLA and goes no further; it shows nothing, but wants a display. */
+/** Signs in by NLA and stops there; it shows nothing, but needs a display. */
 export async function authenticateOnly(
   screen: Pick<Screen, 'display'>,
   { port, user, password, domain }: XfreerdpLogin,

@@ -1,4 +1,4 @@
-/** xrdp with xorgxrdp on loopback: desktops of system users, whom it signs in by PAM. Only root can start it. */
+/** xrdp with xorgxrdp on loopback: desktops of system users, who sign in by PAM. Only root can start it. */
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,19 +8,22 @@ import { findProgram } from '../program.ts'
 import { copyIni } from './ini.ts'
 import { holdSesman } from './sesman.ts'
 
-/** What it needs, for describeWithPeers. */
+/** The programs that it needs, for describeWithPeers. */
 export const XRDP_PEERS = ['xrdp', 'xrdp-sesman', 'xorgxrdp', 'xterm'] as const
 
 const STOP_GRACE_MS = 1_000
 
 export interface Xrdp {
   port: number
-  /** Its own, and what all desktops of the machine have had so far. */
+  /** Returns its own log, and the log of all desktops of the machine so far. */
   log(): string
   stop(): Promise<void>
 }
 
-/** What a desktop shows is its user's (`setDesktop`). A user who comes back within a minute finds the desktop as it was. */
+/**
+ * Starts it. A desktop shows its user's program (`setDesktop`). A user who returns within a minute finds the
+ * desktop unchanged.
+ */
 export async function startXrdp(): Promise<Xrdp> {
   const sesman = await holdSesman()
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-xrdp-'))

@@ -1,4 +1,4 @@
-/** A viewer for tests that shows nothing: it keeps what the server draws as a recording has it. */
+/** A viewer for tests without a window: it stores the server's drawing like a recording. */
 import { Buffer } from 'node:buffer'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -22,11 +22,11 @@ const INIT_LENGTH = 24
 export interface CaptureOptions {
   port: number
   encodings: readonly number[]
-  /** The server's own, when absent. */
+  /** Absent: the server's own. */
   format?: PixelFormat
 }
 
-/** Of a server that wants no password (RFC 6143 7.1.2: None). */
+/** Connects to a server without a password (RFC 6143 7.1.2: None). */
 export class Capture {
   readonly frames: Pick<Frame, 'type' | 'payload'>[] = []
   readonly width: number
@@ -84,7 +84,7 @@ export class Capture {
     return new Capture(socket, init, options)
   }
 
-  /** Updates that came whole. */
+  /** Updates that are complete. */
   get updates(): number {
     return this.#updates
   }
@@ -109,7 +109,7 @@ export class Capture {
   }
 }
 
-/** Reads so many bytes, while nothing else listens. */
+/** Reads this many bytes, while no other listener is attached. */
 function reader(socket: Socket): (count: number) => Promise<Buffer> {
   return async (count) => {
     if (count === 0) return Buffer.alloc(0)

@@ -1,4 +1,4 @@
-/** A certificate for VNC's X509 types, as files in PEM: for 127.0.0.1, signed by itself. */
+/** A certificate for VNC's X509 types, as PEM files: for 127.0.0.1, self-signed. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

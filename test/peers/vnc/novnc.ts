@@ -1,4 +1,7 @@
-/** noVNC in a page of a real browser: it reaches a listener of plain RFB through a websocket that this process pipes. */
+/**
+ * noVNC in a page of a real browser: it reaches a plain RFB listener through a websocket that this process
+ * pipes.
+ */
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -16,30 +19,33 @@ window.RFB = RFB
 </script>`
 
 export interface NoVncOptions {
-  /** Of 127.0.0.1. */
+  /** Port on 127.0.0.1. */
   port: number
   user?: string
   password?: string
-  /** Security types, and VeNCrypt's within, that it takes; absent: all that it has. */
+  /** Accepted security types, with VeNCrypt's; absent: all that it has. */
   types?: readonly number[]
 }
 
 export interface NoVnc {
   page: Page
-  /** What it has told so far: `connect`, `disconnect`, `securityfailure REASON`, `credentialsrequired TYPES`, `desktopname NAME`. */
+  /**
+   * Returns its events so far: `connect`, `disconnect`, `securityfailure REASON`, `credentialsrequired
+   * TYPES`, `desktopname NAME`.
+   */
   told(): Promise<string[]>
-  /** What its canvas shows. */
+  /** Returns the picture on its canvas. */
   picture(): Promise<Picture>
   disconnect(): Promise<void>
 }
 
 export interface NoVncSite {
-  /** Opens a viewer in a tab of its own, without the encodings that lose something. */
+  /** Opens a viewer in its own tab, without the lossy encodings. */
   open(browser: Browser, options: NoVncOptions): Promise<NoVnc>
   stop(): void
 }
 
-/** A web server with noVNC's files, and the pipe to any port of loopback. */
+/** Starts a web server with noVNC's files, and the pipe to any loopback port. */
 export async function startNoVncSite(): Promise<NoVncSite> {
   const server = createServer((request, response) => {
     const path = normalize(request.url ?? '/')

@@ -1,4 +1,4 @@
-/** Real VNC servers on loopback: Xtigervnc with its own display, and x11vnc for a display that is there. */
+/** Real VNC servers on loopback: Xtigervnc with its own display, and x11vnc for an existing display. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,11 +6,11 @@ import { freePort, run, startDaemon } from '../process.ts'
 import { findProgram } from '../program.ts'
 import { DISPLAY_LINE, type Screen, screenOf } from '../screen.ts'
 
-/** What they need, for describeWithPeers. */
+/** The programs that they need, for describeWithPeers. */
 export const XVNC_PEERS = ['Xtigervnc', 'tigervncpasswd', 'import'] as const
 export const X11VNC_PEERS = ['x11vnc'] as const
 
-/** Security types that TigerVNC 1.12 has: https://tigervnc.org/doc/Xvnc.html. */
+/** Security types of TigerVNC 1.12: https://tigervnc.org/doc/Xvnc.html. */
 export type XvncType =
   | 'None'
   | 'VncAuth'
@@ -25,7 +25,7 @@ export type XvncType =
 export interface XvncOptions {
   /** In the order of preference. */
   types: readonly XvncType[]
-  /** Of VncAuth, TLSVnc and X509Vnc. Eight characters count. */
+  /** Password of VncAuth, TLSVnc and X509Vnc. Eight characters count. */
   password?: string
   /** Files of the X509 types, in PEM. */
   certificate?: { cert: string; key: string }
@@ -42,7 +42,7 @@ export interface Xvnc extends Screen {
   log(): string
 }
 
-/** Users of the Plain types are the system's: test/peers/users.ts. */
+/** The users of the Plain types are the system's: test/peers/users.ts. */
 export async function startXvnc(options: XvncOptions): Promise<Xvnc> {
   const {
     types,
@@ -64,7 +64,7 @@ export async function startXvnc(options: XvncOptions): Promise<Xvnc> {
       ...['-SecurityTypes', types.join(','), '-PasswordFile', passwords.path],
       ...['-PlainUsers', '*', '-PAMService', 'login', ...x509, ...args],
     ],
-    // It listens before it says its display.
+    // The server listens before it prints its display.
     DISPLAY_LINE,
   )
   return {
@@ -103,7 +103,7 @@ export async function startX11vnc(
   return { port, log: () => daemon.log(), stop: () => daemon.stop() }
 }
 
-/** A file with the password as VNC programs keep it, for servers and viewers. */
+/** Writes a password file in the format of VNC programs, for servers and viewers. */
 export async function passwordFile(password: string): Promise<{ path: string; remove(): void }> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-vnc-'))
   const path = join(folder, 'passwd')

@@ -1,4 +1,4 @@
-/** Real VNC viewers that go to a port of loopback, on a screen of their own where they show a window. */
+/** Real VNC viewers for a loopback port, on their own screen if they have a window. */
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import type { SystemUser } from '../users.ts'
 import { startViewer, type Viewer } from '../viewer.ts'
 import { passwordFile } from './servers.ts'
 
-/** What they need, for describeWithPeers. */
+/** The programs that they need, for describeWithPeers. */
 export const TIGER_VIEWER_PEERS = ['xtigervncviewer', 'tigervncpasswd', 'Xvfb', 'import'] as const
 export const GVNC_PEERS = ['gvnccapture', 'convert', 'python3'] as const
 export const REMMINA_PEERS = ['remmina', 'remmina-plugin-vnc', 'dbus-launch', 'Xvfb', 'import'] as const
@@ -25,14 +25,14 @@ export interface ViewerLogin {
 }
 
 export interface TigerOptions extends ViewerLogin {
-  /** Security types, as TigerVNC names them; absent: all that it has, in its own order. */
+  /** Security types, by TigerVNC's names; absent: all that it has, in its own order. */
   types?: readonly string[]
-  /** PEM file of the authority that has issued the server's certificate. */
+  /** PEM file of the authority that issued the server's certificate. */
   ca?: string
   args?: readonly string[]
 }
 
-/** TigerVNC's viewer, in its encoding without loss: its window lies in the screen's upper left corner. */
+/** Starts TigerVNC's viewer, in its lossless encoding: its window is in the screen's upper left corner. */
 export function tigerViewer(
   screen: Screen,
   { port, user, password, types, ca, args = [] }: TigerOptions,
@@ -55,7 +55,7 @@ export function tigerViewer(
   )
 }
 
-/** Remmina's window has a bar of its own above the desktop. */
+/** Starts Remmina, whose window has its own bar above the desktop. */
 export function remmina(screen: Screen, { port, user = '', password = '' }: ViewerLogin): Promise<Viewer> {
   const who = `${encodeURIComponent(user)}:${encodeURIComponent(password)}`
   return startViewer(
@@ -66,18 +66,20 @@ export function remmina(screen: Screen, { port, user = '', password = '' }: View
 }
 
 export interface Capture {
-  /** What was to be seen; undefined: it did not come so far. */
+  /** The picture; absent if it did not get that far. */
   picture?: Picture
   said: string
 }
 
 export interface GvncOptions {
-  /** Who runs it, with the authority that it believes; absent: whoever runs the test, and it believes the system's. */
+  /**
+   * The user to run it as, with a trusted authority; absent: the user who runs the test, with the system's.
+   */
   as?: { user: SystemUser; ca: string }
   timeout?: number
 }
 
-/** gtk-vnc without a window: signs in, takes a picture of what it is shown, and leaves. */
+/** Runs gtk-vnc without a window: signs in, takes a picture, and disconnects. */
 export async function gvncCapture(
   { port, user = '', password = '' }: ViewerLogin,
   { as, timeout = 20_000 }: GvncOptions = {},
@@ -86,7 +88,7 @@ export async function gvncCapture(
   const file = join(home, 'picture.png')
   let command = [findProgram('gvnccapture'), `127.0.0.1:${port - VNC_BASE_PORT}`, file]
   if (as) {
-    // It looks for the authority in the home folder that the system knows, whatever HOME is.
+    // The program looks for the authority in the home folder that the system knows, whatever HOME is.
     const folder = join(home, '.pki', 'CA')
     mkdirSync(folder, { recursive: true })
     copyFileSync(as.ca, join(folder, 'cacert.pem'))
@@ -99,12 +101,12 @@ export async function gvncCapture(
     for (;;) {
       const asked = await terminal.expect(/Username: |[Pp]assword: /, timeout)
       const answer = asked.endsWith('Username: ') ? user : password
-      // It throws away what is typed before it has switched the echo off for a password.
+      // The program discards input that arrives before it has switched off the echo for a password.
       do terminal.send(`${answer}\r`)
       while ((await terminal.expect(/\n/, timeout)).includes(answer) && answer !== user)
     }
   } catch {
-    // It asks no more: it has ended, or it hangs.
+    // No further prompt: the program has ended, or it hangs.
   }
   const picture = existsSync(file) ? await convert(file) : undefined
   await terminal.close()
@@ -112,13 +114,16 @@ export async function gvncCapture(
   return { said: terminal.output(), ...(picture && { picture }) }
 }
 
-/** Signs in without a user name, by classic VNC authentication, and takes one picture, which a JPEG has made inexact. */
+/**
+ * Signs in without a user name, by classic VNC authentication, and takes one picture, which JPEG makes
+ * inexact.
+ */
 export async function vncSnapshot({ port, password }: ViewerLogin): Promise<Capture> {
   const home = mkdtempSync(join(tmpdir(), 'sallyport-snapshot-'))
   const file = join(home, 'picture.jpg')
   const secret = await passwordFile(password ?? '')
   try {
-    // With other encodings it never ends: "Zero size rect".
+    // With other encodings vncsnapshot never ends: "Zero size rect".
     const args = ['-encodings', 'raw', '-quality', '100', '-passwd', secret.path]
     const server = `127.0.0.1:${port - VNC_BASE_PORT}`
     const done = await run(findProgram('vncsnapshot'), [...args, server, file])

@@ -1,4 +1,4 @@
-/** VNC's real servers and viewers by themselves, without a bastion between: what fails here is not the bastion's. */
+/** VNC's real servers and viewers by themselves, without a bastion: a failure here is not the bastion's. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { describeWithPeers } from '../program.ts'
 import {
@@ -28,7 +28,7 @@ import {
 const PASSWORD = 'VncPass1'
 const [WIDTH, HEIGHT] = [640, 480]
 
-/** Not two neighbours are the same, and no two rows. */
+/** Makes a picture in which no two neighbours and no two rows are equal. */
 function stripes(): Picture {
   const rgb = Buffer.alloc(WIDTH * HEIGHT * 3)
   for (let at = 0; at < rgb.length; at++) rgb[at] = (at * 7 + Math.floor(at / (WIDTH * 3)) * 13) & 0xff

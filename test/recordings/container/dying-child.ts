@@ -1,8 +1,8 @@
 /**
- * Records, or recovers what was recorded, and kills itself at a write: `node dying-child.ts record|recover ROOT KEY
- * SESSION NUMBER` with the signing key as PKCS#8 in base64. At the call of that number, from 1, that changes a file or
- * waits for the disk it writes half of what it should and is gone. While it records it says `key HEX` on standard
- * output, and `proved COUNT` when the writer says that so many frames are on the disk.
+ * Records, or recovers a recording, and kills itself at a write: `node dying-child.ts record|recover ROOT KEY
+ * SESSION NUMBER` with the signing key as PKCS#8 in base64. At the call of that number, from 1, that changes
+ * a file or syncs it, it writes half of the bytes and kills itself. While it records it prints `key HEX`, and
+ * `proved COUNT` when the writer reports that many frames on the disk.
  */
 import { Buffer } from 'node:buffer'
 import { createPrivateKey } from 'node:crypto'
@@ -25,7 +25,7 @@ const prototype: FileHandle = Object.getPrototypeOf(handle)
 await handle.close()
 let calls = 0
 
-/** Calls it, or half of it, and is gone. */
+/** Makes the call, or half of it, and kills the process. */
 function dying<Args extends unknown[], Result>(
   method: (this: FileHandle, ...args: Args) => Promise<Result>,
   half: (file: FileHandle, ...args: Args) => Promise<unknown>,
@@ -39,7 +39,7 @@ function dying<Args extends unknown[], Result>(
   }
 }
 const { writev, datasync, sync, truncate } = prototype
-/** Of its overloads the one that positions are given to. */
+/** The overload with positions. */
 type Write = (bytes: Buffer, offset?: number, length?: number, position?: number) => Promise<unknown>
 const write = prototype.write as Write
 const nothing = async () => undefined

@@ -16,7 +16,7 @@ const signer = makeSigner()
 const pkcs8 = signer.key.export({ format: 'der', type: 'pkcs8' }).toString('base64')
 const options = { sign: signer.sign, trusted: [signer.raw], now: () => BEGIN + 60_000 }
 
-/** Lets a process die at its write of that number; what it said, and whether it came to its end. */
+/** Lets a process die at its write of that number. Returns its output, and whether it finished. */
 async function dies(what: 'record' | 'recover', root: string, write: number) {
   const child = join(import.meta.dirname, 'dying-child.ts')
   const args = ['--disable-warning=ExperimentalWarning', child, what, root, pkcs8, SESSION, String(write)]
@@ -28,7 +28,10 @@ async function dies(what: 'record' | 'recover', root: string, write: number) {
   return { ended: done.code === 0, key, proved: Number(proved ?? -1) }
 }
 
-/** The recording is there, in order, and has at least so many frames; `proved` -1: it may not have begun. */
+/**
+ * Checks that the recording exists, is in order, and has at least this many frames. With `proved` -1 it may
+ * not have begun.
+ */
 async function expectSound(root: string, key: Buffer, proved: number, context: string): Promise<void> {
   const entry = await findRecording(root, SESSION)
   const path = entry && join(entry.directory, FILE_NAME)
@@ -62,7 +65,7 @@ describe('kill -9 at each write', () => {
       ended = died.ended
       await expectSound(root, died.key, died.proved, `killed at write ${write}`)
     }
-    // The folder, the key, the header, four flushes and the end, each written and waited for.
+    // The folder, the key, the header, four flushes and the end, each written and synced.
     expect(write).toBeGreaterThan(14)
   })
 

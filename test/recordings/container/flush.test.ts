@@ -1,4 +1,4 @@
-/** What `flush` promises: on the disk, under a checkpoint, soon. */
+/** Promises of `flush`: on the disk, under a checkpoint, soon. */
 import { Buffer } from 'node:buffer'
 import { copyFileSync, statSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -23,7 +23,7 @@ describe('a flush', () => {
       writer.write(FRAME.output, 1, text(`line ${turn}`))
       await writer.flush()
       expect(writer.accepted).toBe(turn)
-      // What a kill at this moment would leave.
+      // Copy the bytes that a kill at this moment would leave.
       copyFileSync(path, `${path}.now`)
       expect(await readFrames(`${path}.now`, grant.key)).toHaveLength(turn)
       expect(signatures).toBe(turn + 1)

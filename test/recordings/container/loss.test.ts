@@ -1,7 +1,7 @@
 /**
- * The bound of what a crash may lose: processes that record are killed at random instants, and what the disk had not
- * been waited for is then torn, zeroed or cut as a power cut does. What was on the disk by the writer's word is
- * there, byte for byte; of what it was handed, the last second at most is missing; the recovery seals and says so.
+ * The limit of a crash's loss: recording processes are killed at random instants, and bytes that were not
+ * synced are then torn, zeroed or cut as by a power cut. Bytes that the writer reported as synced are there,
+ * byte for byte; of the other frames at most the last second is missing; the recovery seals and reports it.
  */
 import { Buffer } from 'node:buffer'
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -27,38 +27,38 @@ import {
 
 afterAll(removeRoots)
 
-/** Recordings that are killed, and at least how many when the machine is so slow that the time is over before. */
+/** Number of recordings that are killed, and the least number if a slow machine uses up the time before. */
 const KILLS = 200
 const LEAST = 60
 const BUDGET_MS = 60_000
-/** Recordings of one process, and processes at a time. */
+/** Number of recordings per process, and of processes at a time. */
 const SESSIONS = 5
 const AT_ONCE = 3
 const PAGE = 4096
-/** Of the second, what is left for signing and the disk when half of it went by in a group. */
+/** The part of the second for signing and the disk, after half of it was spent in a group. */
 const FLUSH_MS = 500
 
 const signer = makeSigner()
 const pkcs8 = signer.key.export({ format: 'der', type: 'pkcs8' }).toString('base64')
 const options: RecoverOptions = { sign: signer.sign, trusted: [signer.raw], now: () => BEGIN + 60_000 }
 
-/** What a process said until it was killed. */
+/** Output of a process until it was killed. */
 interface Said {
   keys: Map<string, Buffer>
-  /** Bytes that the disk has, by the writer's word. */
+  /** Bytes on the disk, as the writer reported. */
   synced: Map<string, number>
   firstTick: number
   lastTick: number
-  /** The longest that the process stood still. */
+  /** The longest time that the process stood still. */
   stall: number
-  /** The longest that the disk took, and what is not over when the process is killed. */
+  /** The longest sync of the disk, including one that was running at the kill. */
   disk: number
 }
 
 function heard(text: string): Said {
   const said: Said = { keys: new Map(), synced: new Map(), firstTick: 0, lastTick: 0, stall: 0, disk: 0 }
   const waits = new Map<string, number>()
-  // a line that the kill has cut counts for nothing
+  // A line that the kill has cut is ignored.
   for (const line of text.split('\n').slice(0, -1)) {
     const [what, ...words] = line.split(' ')
     if (what === 'key') said.keys.set(words[0]!, Buffer.from(words[1]!, 'hex'))
@@ -82,7 +82,7 @@ function heard(text: string): Said {
   return said
 }
 
-/** Runs a process that records, and kills it `delay` milliseconds after its first frame. */
+/** Runs a recording process, and kills it `delay` milliseconds after its first frame. */
 async function killed(root: string, sessions: string[], delay: number): Promise<Said> {
   const child: ChildProcess = spawn(
     process.execPath,
@@ -104,10 +104,10 @@ async function killed(root: string, sessions: string[], delay: number): Promise<
   return heard(text)
 }
 
-/** What may be left of bytes that nobody waited for: cut anywhere, and pages of them never written. */
+/** Returns possible remains of bytes that were not synced: cut anywhere, with pages never written. */
 function torn(bytes: Buffer, synced: number): Buffer {
   const size = synced + Math.floor(Math.random() * (bytes.length - synced + 1))
-  // the size of a file may be on the disk before its content
+  // The size of a file may be on the disk before its content.
   const left = Math.random() < 0.5 ? Buffer.from(bytes) : Buffer.from(bytes.subarray(0, size))
   for (let page = Math.floor(synced / PAGE) * PAGE; page < left.length; page += PAGE) {
     if (Math.random() < 0.3) left.fill(0, Math.max(page, synced), Math.min(page + PAGE, left.length))
@@ -115,7 +115,7 @@ function torn(bytes: Buffer, synced: number): Buffer {
   return left
 }
 
-/** Recovers a recording's file; it must be sealed, in order, and begin with what was on the disk. */
+/** Recovers a recording's file. It must be sealed, in order, and begin with the synced bytes. */
 async function recovered(
   directory: string,
   session: string,
@@ -139,7 +139,7 @@ async function recovered(
   return { bytes, verification }
 }
 
-/** The numbers and times of the frames that say them; they are consecutive from 0. */
+/** Returns the numbers and times in the frames; they are consecutive from 0. */
 async function ticksIn(bytes: Buffer, key: Buffer, context: string): Promise<number[][]> {
   const frames = (await framesOf(bytes, key)).filter(({ channel }) => channel === 1)
   const ticks = frames.map(({ payload }) => Buffer.from(payload).toString().split(' ').map(Number))
@@ -172,7 +172,7 @@ describe('kill -9 at random instants', () => {
         const { bytes } = await recovered(directory, session, safe, context)
         const ticks = await ticksIn(bytes, key, context)
         const lost = said.lastTick - (ticks.at(-1)?.[1] ?? said.firstTick)
-        // What the machine stood still comes on top, and what its disk took longer than half a second.
+        // Add the time that the machine stood still, and that its disk took beyond half a second.
         const slow = said.stall + Math.max(0, said.disk - FLUSH_MS)
         expect(lost, `${context}, the machine stood still for ${slow} ms`).toBeLessThanOrEqual(1000 + slow)
         for (let cut = 0; safe.length > 0 && cut < 2; cut++) {

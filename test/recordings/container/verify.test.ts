@@ -44,7 +44,7 @@ describe('a recording in order', () => {
 
 describe('each fault has its name', () => {
   test('a flipped bit anywhere, with the record that it is in', async () => {
-    // Every byte of the small records and of every header, and some bytes of each group's middle.
+    // Every byte of the small records and of every header, and some bytes within each group.
     const positions = new Set<number>()
     for (const { offset, end } of sample.records) {
       for (let at = offset; at < Math.min(end, offset + 40); at++) positions.add(at)

@@ -327,7 +327,7 @@ describe('a recording that cannot go on', () => {
         const chunk = Buffer.alloc(4096)
         let sent = 0
         for (; failures.length === 0 && sent < 64 * 1024 * 1024; sent += chunk.length) {
-          // Bytes that do not compress: the disk is to fill up.
+          // Bytes that do not compress, to fill the disk.
           chunk.fill(`${sent}-`).set(Buffer.from(crypto.getRandomValues(new Uint8Array(4096))))
           writer.write(FRAME.output, 1, chunk)
           if (sent % 65_536 === 0) await new Promise((resolve) => setImmediate(resolve))
@@ -376,7 +376,10 @@ describe('a recording that cannot go on', () => {
   )
 })
 
-/** A volume of one megabyte; undefined where this process may not mount one, which CI must be able to. */
+/**
+ * Mounts a volume of one megabyte. Returns no path if this process may not mount, which CI must be able to
+ * do.
+ */
 function mountSmall(): { path: string | undefined; why: string; release: () => void } {
   const path = makeRoot()
   try {

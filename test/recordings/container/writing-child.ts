@@ -1,9 +1,9 @@
 /**
- * Records until it is killed: `node writing-child.ts ROOT KEY SESSION…` with the signing key as PKCS#8 in base64; a
- * session whose name begins with B gets noise beside its frames. It says on standard output, at once and in order,
- * `key SESSION HEX`, `tick NUMBER MILLISECONDS` when a frame of that number and time was handed to every recording,
- * `synced SESSION BYTES`: when a flush begins, all bytes of those before are on the disk; and `disk NUMBER MILLISECONDS`
- * when somebody begins to wait for the disk and, once more, when that is over.
+ * Records until it is killed: `node writing-child.ts ROOT KEY SESSION…` with the signing key as PKCS#8 in
+ * base64; a session whose name begins with B gets noise beside its frames. It prints, at once and in order,
+ * `key SESSION HEX`; `tick NUMBER MILLISECONDS` when a frame of that number and time was written to every
+ * recording; `synced SESSION BYTES` when a flush begins and all bytes of the earlier ones are on the disk;
+ * and `disk NUMBER MILLISECONDS` at the beginning and at the end of each sync.
  */
 import { Buffer } from 'node:buffer'
 import { createPrivateKey, randomBytes } from 'node:crypto'
@@ -43,7 +43,7 @@ async function opened(session: string): Promise<RecordingWriter> {
   return writer
 }
 
-// How long the disk takes is no fault of the writer.
+// A slow disk is no fault of the writer.
 const handle = await open(import.meta.filename)
 const prototype: FileHandle = Object.getPrototypeOf(handle)
 await handle.close()

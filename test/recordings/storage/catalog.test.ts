@@ -1,4 +1,4 @@
-/** Where recordings are looked for. */
+/** Places in which recordings are searched. */
 import { mkdirSync } from 'node:fs'
 import { afterAll, expect, test } from 'vitest'
 import { sessionDirectory } from '../../../recordings/container/keys.ts'
@@ -7,7 +7,7 @@ import { makeRoot, removeRoots } from '../support.ts'
 
 afterAll(removeRoots)
 
-/** Of 2016-07-30T23:54:10.259Z. */
+/** The id for 2016-07-30T23:54:10.259Z. */
 const SESSION = '01ARYZ6S41TSV4RRFFQ69G5FAV'
 const MADE = Date.parse('2016-07-30T23:54:10.259Z')
 const DAY = 86_400_000

@@ -30,7 +30,7 @@ const options: RecoverOptions = { sign: signer.sign, trusted: [signer.raw], now:
 const verify = (bytes: Uint8Array) =>
   verifyStream(inPieces(bytes), { session: SESSION, trusted: [signer.raw] })
 
-/** A session's folder with these bytes as its recording. */
+/** Makes a session's folder with these bytes as its recording. */
 function folderWith(bytes: Uint8Array, root = makeRoot()): string {
   const directory = join(root, '2026', '11', '20', SESSION)
   mkdirSync(directory, { recursive: true })

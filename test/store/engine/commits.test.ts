@@ -1,4 +1,6 @@
-/** Writes that share a commit: each stands or falls alone, and nobody hears of it before it is on the disk. */
+/**
+ * Writes that share a commit: each succeeds or fails alone, and none is reported before it is on the disk.
+ */
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { openStore } from '../../../src/store/open.ts'
@@ -19,7 +21,7 @@ it('of those at once, one that fails takes nothing with it, and leaves nothing b
   const results = await Promise.allSettled([
     store.devices.create(device('a')),
     store.devices.create(device('A')),
-    // fails after its first statement: the user is inserted, the group does not exist
+    // Fails after its first statement: the user is inserted, the group does not exist.
     store.users.create(newUser('half', { groupIds: [group.id, '00000000000000000000000000'] })),
     store.devices.create(device('b')),
     store.devices.create(device('b')),
@@ -55,7 +57,7 @@ it('are on the disk when they are answered, in the order of their asking', async
 it('wait for fewer commits than there are of them', async () => {
   const { store, path } = temp
   const watcher = new DatabaseSync(path, { readOnly: true })
-  // changes with every commit of another connection (sqlite.org/pragma.html#pragma_data_version)
+  // Changes with every commit of another connection (sqlite.org/pragma.html#pragma_data_version).
   const version = watcher.prepare('pragma data_version')
   const seen = new Set<unknown>()
   const before = version.get()?.['data_version']

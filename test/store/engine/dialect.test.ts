@@ -11,7 +11,7 @@ import { ReadingThread } from '../../../src/store/engine/reading-thread.ts'
 import { WalSync } from '../../../src/store/engine/wal-sync.ts'
 import { migrate } from '../../../src/store/migrate.ts'
 
-/** Says when it is asked, and answers when it is told to. */
+/** A disk that reports each sync, and completes it on request. */
 class SlowDisk extends WalSync {
   asked = 0
   readonly done = Promise.withResolvers<void>()

@@ -1,4 +1,4 @@
-/** Where the rows of a list wait for its client. */
+/** The spool in which the rows of a list wait for their client. */
 import { createHash, randomBytes } from 'node:crypto'
 import {
   mkdtempSync,

@@ -1,4 +1,4 @@
-/** The thread that reads long lists, and the log of the database that it reads. */
+/** The thread that reads long lists, and the log of its database. */
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -41,7 +41,7 @@ describe('the reading thread', () => {
     while (length() < 8 * MIB) write()
     const before = length()
     const lists = Array.from({ length: 8 }, () => thread.rows(LIST, [], 50))
-    // of each the beginning is read, and no more
+    // Read only the beginning of each.
     for (const rows of await Promise.all(lists.map((list) => list.next())))
       expect(rows.value).toHaveLength(50)
     for (let n = 0; n < 3; n++) write()

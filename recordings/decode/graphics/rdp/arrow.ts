@@ -1,4 +1,4 @@
-/** The system's own pointer, which a target names and does not draw. */
+/** The system's own pointer, which a target selects and does not draw. */
 import { ARROW as ROWS } from '../../../../src/drawing/arrow.ts'
 import type { Cursor } from '../cursor.ts'
 import { rgb } from '../framebuffer.ts'

@@ -8,7 +8,7 @@ import { decodeInterleaved, type InterleavedDepth } from './interleaved.ts'
 import { decodePlanar } from './planar.ts'
 import { UpdateReader } from './reader.ts'
 
-/** Pixels of one bitmap: a desktop of 4K in one piece has twice as many, and servers send tiles or strips. */
+/** Pixels of one bitmap: half of a 4K desktop, since servers send tiles or strips. */
 export const MAX_BITMAP_PIXELS = 2 ** 22
 
 const WHAT = 'bitmap'
@@ -17,7 +17,7 @@ const COMPRESSION_HEADER = 8
 const DEPTHS: ReadonlySet<number> = new Set([8, 15, 16, 24, 32])
 
 interface Bitmap {
-  /** Where it goes, the last column and row included. */
+  /** Destination, including the last column and row. */
   left: number
   top: number
   right: number
@@ -30,8 +30,9 @@ interface Bitmap {
 }
 
 /**
- * `u16 type, u16 count`, then so many bitmaps. What lies outside of the framebuffer is left out; where pixels cannot be
- * drawn it is grey. Throws MalformedGraphics behind the last bitmap where that was so, or where the next one cannot be found.
+ * Paints `u16 type, u16 count`, then that many bitmaps. Parts outside of the framebuffer are left out;
+ * undrawable pixels are grey. Throws MalformedGraphics after the last bitmap if any was undrawable, or if the
+ * next one cannot be found.
  */
 export function* paintBitmaps(data: Uint8Array, easel: Easel, palette: Uint32Array): Decoding {
   const reader = new UpdateReader(data, 'bitmap update')
@@ -64,14 +65,14 @@ function parseBitmap(reader: UpdateReader): Bitmap {
   return { left, top, right, bottom, width, height, depth, flags, data }
 }
 
-/** What of the framebuffer is painted; undefined: nothing. */
+/** Returns the painted area of the framebuffer, or undefined if it is empty. */
 function placeOf({ left, top, right, bottom }: Bitmap, framebuffer: Framebuffer): Rectangle | undefined {
   const width = Math.min(right + 1, framebuffer.width) - left
   const height = Math.min(bottom + 1, framebuffer.height) - top
   return width > 0 && height > 0 ? { x: left, y: top, width, height } : undefined
 }
 
-/** Not all of the place, where the bitmap is smaller. */
+/** Paints the bitmap: not all of the place, if the bitmap is smaller. */
 function paint(
   framebuffer: Framebuffer,
   bitmap: Bitmap,
@@ -86,7 +87,10 @@ function paint(
   }
 }
 
-/** Colours, the lowest row first. Throws MalformedGraphics; with `flaw` some of them are grey. */
+/**
+ * Returns the colours, the lowest row first. Throws MalformedGraphics; with `flaw` some of the colours are
+ * grey.
+ */
 function decode(
   bitmap: Bitmap,
   palette: Uint32Array,
@@ -110,7 +114,10 @@ function decode(
   return { pixels: pixels.fill(UNDRAWN, count), flaw }
 }
 
-/** TS_CD_HEADER (2.2.9.1.1.3.1.2.3), where there is one: the second of its four numbers is the length of what follows. */
+/**
+ * Skips TS_CD_HEADER (2.2.9.1.1.3.1.2.3), if present: the second of its four numbers is the length of the
+ * data.
+ */
 function compressedData({ data, flags }: Bitmap): Uint8Array {
   if ((flags & FLAG.withoutHeader) !== 0) return data
   const reader = new UpdateReader(data, WHAT)
@@ -120,7 +127,7 @@ function compressedData({ data, flags }: Bitmap): Uint8Array {
   return reader.bytes(length)
 }
 
-/** Each row fills whole words of four bytes. */
+/** Reads raw rows: each is padded to whole words of four bytes. */
 function rawPixels({ data, width, height, depth }: Bitmap): Uint32Array {
   const pixelLength = Math.ceil(depth / 8)
   const rowLength = (width * pixelLength + 3) & ~3
@@ -128,7 +135,7 @@ function rawPixels({ data, width, height, depth }: Bitmap): Uint32Array {
     throw new MalformedGraphics(`${WHAT}: expected ${rowLength * height} bytes, got ${data.length}`)
   }
   const pixels = new Uint32Array(width * height)
-  // The fourth byte of 32 bits says nothing.
+  // The fourth byte of 32 bits has no meaning.
   const colourLength = Math.min(3, pixelLength)
   for (let row = 0, to = 0; row < height; row++) {
     for (let at = row * rowLength, column = 0; column < width; column++, at += pixelLength) {

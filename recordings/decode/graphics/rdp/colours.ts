@@ -6,7 +6,7 @@ import type { UpdateReader } from './reader.ts'
 const OPAQUE = 0xff << 24
 const PALETTE_LENGTH = 256
 
-/** Five or six bits as eight, so that the highest value is white. */
+/** Widens five or six bits to eight, so that the highest value is white. */
 const widened = (value: number, bits: number): number => (value << (8 - bits)) | (value >> (2 * bits - 8))
 
 function table15(): Uint32Array {
@@ -23,18 +23,18 @@ function table16(): Uint32Array {
 
 const tables = new Map<number, Uint32Array>()
 
-/** The colour of each value of 15 or 16 bits. */
+/** Returns the colour of each value of 15 or 16 bits. */
 function tableOf(depth: 15 | 16): Uint32Array {
   const table = tables.get(depth) ?? (depth === 15 ? table15() : table16())
   tables.set(depth, table)
   return table
 }
 
-/** 0xRRGGBB as in RDP's pixels of 24 and 32 bits. */
+/** Converts 0xRRGGBB, as in RDP's pixels of 24 and 32 bits. */
 export const colourOf24 = (value: number): number =>
   (OPAQUE | ((value & 0xff) << 16) | (value & 0xff00) | ((value >> 16) & 0xff)) >>> 0
 
-/** Turns values into colours, in their place. */
+/** Replaces values by colours, in place. */
 export function toColours(pixels: Uint32Array, depth: number, palette: Uint32Array): void {
   if (depth === 24 || depth === 32) {
     for (let at = 0; at < pixels.length; at++) pixels[at] = colourOf24(pixels[at]!)
@@ -45,7 +45,7 @@ export function toColours(pixels: Uint32Array, depth: number, palette: Uint32Arr
   for (let at = 0; at < pixels.length; at++) pixels[at] = table[pixels[at]! & mask]!
 }
 
-/** Until a palette has come: shades of grey. */
+/** Returns shades of grey, the palette until one is received. */
 export const greyPalette = (): Uint32Array =>
   Uint32Array.from({ length: PALETTE_LENGTH }, (_, value) => rgb(value, value, value))
 

@@ -1,4 +1,4 @@
-/** A desktop as RDP's updates draw it: bitmaps, palettes and pointers. */
+/** A desktop drawn by RDP's updates: bitmaps, palettes and pointers. */
 import type { Cursor } from '../cursor.ts'
 import { type Decoding, Easel } from '../decoding.ts'
 import { Framebuffer } from '../framebuffer.ts'
@@ -33,12 +33,12 @@ const UPDATE = {
 /** The pointer: hidden, the system's own, or a picture. */
 export type Pointer = 'hidden' | 'default' | Cursor
 
-/** What the next updates go by, beside the pixels. */
+/** State beside the pixels that the next updates depend on. */
 export interface DesktopState {
   palette: Uint32Array
   pointer: Pointer
   cached: Picture[]
-  /** Where the target has put the pointer. */
+  /** Position set by the target for the pointer. */
   position: { x: number; y: number } | undefined
 }
 
@@ -50,7 +50,7 @@ export class RdpDesktop {
   #pointer: Pointer = 'default'
   #position: { x: number; y: number } | undefined
 
-  /** Black. Throws MalformedGraphics when it is too large. */
+  /** Starts black. Throws MalformedGraphics if the size is too large. */
   constructor(size: Size) {
     this.framebuffer = new Framebuffer(size)
     this.#easel = new Easel(this.framebuffer)
@@ -65,7 +65,7 @@ export class RdpDesktop {
     }
   }
 
-  /** Goes on from there. Throws MalformedGraphics when it cannot be a state. */
+  /** Continues from a state. Throws MalformedGraphics if the state is invalid. */
   restore({ palette, pointer, cached, position }: DesktopState): void {
     this.#palette = palette
     this.#pointer = pointer
@@ -77,20 +77,22 @@ export class RdpDesktop {
     return this.#pointer
   }
 
-  /** Where the target has put the pointer last; undefined: it has left that to the client. */
+  /**
+   * The last position set by the target for the pointer. Undefined if the target has left it to the client.
+   */
   get position(): { x: number; y: number } | undefined {
     return this.#position
   }
 
-  /** Pixels that were painted so far, some of them many times. */
+  /** Number of pixels painted so far, including repainted ones. */
   get painted(): number {
     return this.#easel.painted
   }
 
   /**
-   * Draws an update: its code and data as on the fast path (bitmaps and palettes begin with their type). Yields PAUSE after
-   * some ten milliseconds. Throws MalformedGraphics; what came before that of the update is drawn, and the next one may
-   * be drawn as if nothing had been, since each is whole in itself.
+   * Draws an update: its code and data as on the fast path (bitmaps and palettes begin with their type).
+   * Yields PAUSE after about ten milliseconds. Throws MalformedGraphics: the part before the fault is drawn,
+   * and the next update is unaffected, since each is complete in itself.
    */
   *update(code: number, data: Uint8Array): Decoding {
     switch (code) {
@@ -102,7 +104,7 @@ export class RdpDesktop {
         return
       case UPDATE.orders:
       case UPDATE.synchronize:
-        // Orders were not offered: what comes of them paints nothing (xrdp sets up a cache at 8 bits).
+        // Orders were not offered: the few that still come paint nothing (xrdp sets up a cache at 8 bits).
         return
       default:
         this.#showPointer(code, data)

@@ -1,6 +1,6 @@
 /**
- * Interleaved RLE of 8, 15, 16 and 24 bits (MS-RDPBCGR 2.2.9.1.1.3.1.2.4, 3.1.9): orders that fill, repeat the row
- * before, or lay a colour over it by exclusive or.
+ * Interleaved RLE of 8, 15, 16 and 24 bits (MS-RDPBCGR 2.2.9.1.1.3.1.2.4, 3.1.9): orders that fill, repeat
+ * the previous row, or combine it with a colour by exclusive or.
  */
 import { MalformedGraphics } from '../malformed.ts'
 
@@ -9,7 +9,7 @@ export type InterleavedDepth = 8 | 15 | 16 | 24
 const WHITE: Readonly<Record<InterleavedDepth, number>> = { 8: 0xff, 15: 0x7fff, 16: 0xffff, 24: 0xff_ffff }
 const BLACK = 0
 
-/** What an order does; `set…` ones read the foreground colour first. */
+/** Kinds of orders; the `set…` orders read the foreground colour first. */
 const ORDER = {
   background: 0,
   foreground: 1,
@@ -25,15 +25,15 @@ const ORDER = {
   black: 14,
 } as const
 
-/** The codes of four bits at the top of a byte. */
+/** Codes of four bits at the top of a byte. */
 const LITE: Readonly<Record<number, number>> = {
   12: ORDER.setForeground,
   13: ORDER.setImage,
   14: ORDER.dithered,
 }
-/** Orders that are one byte: the low bits of codes from 0xf0 on. */
+/** Orders of one byte: the low bits of codes from 0xf0 on. */
 const SPECIAL: ReadonlySet<number> = new Set([ORDER.image1, ORDER.image2, ORDER.white, ORDER.black])
-/** Those before them, with a length of two bytes. */
+/** The same orders with a length of two bytes. */
 const LONG: ReadonlySet<number> = new Set([
   ORDER.background,
   ORDER.foreground,
@@ -48,15 +48,15 @@ const IMAGE_1 = 0b011
 const IMAGE_2 = 0b101
 
 export interface Interleaved {
-  /** Their values, the lowest row first. */
+  /** Values of the pixels, the lowest row first. */
   pixels: Uint32Array<ArrayBuffer>
-  /** So many of them have come, from the first one on. */
+  /** Number of decoded pixels, from the first one on. */
   count: number
-  /** There was an order that there is not, or there were more or fewer pixels than expected. */
+  /** Set after an unknown order, or if there were more or fewer pixels than expected. */
   flaw: MalformedGraphics | undefined
 }
 
-/** `width * height` is for the caller to bound. What comes before a flaw is drawn: clients draw that too. */
+/** Decodes a bitmap. The caller limits `width * height`. The part before a flaw is drawn, as clients do. */
 export function decodeInterleaved(
   source: Uint8Array,
   width: number,
@@ -87,7 +87,7 @@ class Decoder {
   #from = 0
   #to = 0
   #foreground: number
-  /** Of the order: it began in the first row, which has none before it. */
+  /** Set if the order began in the first row, which has no row before it. */
   #isFirstRow = true
 
   constructor(source: Uint8Array, width: number, height: number, depth: InterleavedDepth) {
@@ -105,7 +105,7 @@ class Decoder {
 
   /** Throws MalformedGraphics. */
   decode(): void {
-    // A run of background after another begins with a pixel of foreground: else they would be one.
+    // A run of background after another begins with a foreground pixel: otherwise they would be one run.
     let isAfterBackground = false
     while (this.#from < this.#source.length) {
       if (this.#isFirstRow && this.#to >= this.#width) {
@@ -177,7 +177,10 @@ class Decoder {
     else this.#repeat(left)
   }
 
-  /** The pixels of the row before, a row at a time at most, since what is repeated may be new itself. */
+  /**
+   * Copies pixels of the previous row, at most a row at a time, since the copied pixels may be new
+   * themselves.
+   */
   #repeat(length: number): void {
     this.#room(length)
     for (let left = length; left > 0; ) {
@@ -201,7 +204,7 @@ class Decoder {
     }
   }
 
-  /** A bit for each pixel, the lowest first: foreground over the row before, or that row. */
+  /** Reads a bit for each pixel, the lowest first: foreground over the previous row, or that row. */
   #image(bits: number, count: number): void {
     this.#room(count)
     for (let bit = 0; bit < count; bit++) {
@@ -225,7 +228,7 @@ class Decoder {
     this.#to += length
   }
 
-  /** Pixels of the order, or pairs of them (2.2.9.1.1.3.1.2.4). */
+  /** Returns the pixels of the order, or pairs of them (2.2.9.1.1.3.1.2.4). */
   #length(code: number, order: number): number {
     if (0xf0 <= code) return this.#byte() | (this.#byte() << 8)
     const [bits, more] = 0xc0 <= code ? [0x0f, 16] : [0x1f, 32]

@@ -1,4 +1,4 @@
-/** Draws what an RDP target sent: the updates of its desktop, one after the other (docs/recording-format.md). */
+/** Draws the updates of an RDP target's desktop in order (docs/recording-format.md). */
 import { FRAME, type Frame } from '../../../container/frames.ts'
 import { type Cursor, cursorArea, drawCursor, type Point } from '../cursor.ts'
 import { BOUNDARY, type Decoding, MORE } from '../decoding.ts'
@@ -19,13 +19,19 @@ export class RdpPainter implements Painter {
   #mouse: Point | undefined
   #flaws = 0
 
-  /** Black, in the size of the target's Demand Active. Throws MalformedGraphics when it is too large. */
+  /**
+   * Starts black, in the size of the target's Demand Active. Throws MalformedGraphics if the size is too
+   * large.
+   */
   constructor(size: Size) {
     this.#desktop = new RdpDesktop(size)
     this.#pump = new Pump(this.#messages())
   }
 
-  /** Goes on from a snapshot with the pixels of that moment. Throws MalformedGraphics when it is none. */
+  /**
+   * Continues from a snapshot with the pixels of that moment. Throws MalformedGraphics if the snapshot is
+   * invalid.
+   */
   static restore(state: PainterState, framebuffer: Framebuffer): RdpPainter {
     const painter = new RdpPainter(framebuffer)
     painter.framebuffer.pixels.set(framebuffer.pixels)
@@ -43,7 +49,10 @@ export class RdpPainter implements Painter {
     return this.#pump.stopped
   }
 
-  /** Updates that could not be drawn, or not to their end. Each is whole in itself, so the next ones are drawn. */
+  /**
+   * Number of updates that could not be drawn completely. Each is complete in itself, so the next ones are
+   * drawn.
+   */
   get flaws(): number {
     return this.#flaws
   }
@@ -83,7 +92,7 @@ export class RdpPainter implements Painter {
     return drawn && cursorArea(this.framebuffer, drawn.cursor, drawn.at)
   }
 
-  /** Where the user has it, or else where the target has put it. */
+  /** The pointer at the user's position, or else at the target's. */
   get #drawnPointer(): { cursor: Cursor; at: Point } | undefined {
     const { pointer, position } = this.#desktop
     const at = this.#mouse ?? position
@@ -117,7 +126,7 @@ export class RdpPainter implements Painter {
         throw new MalformedGraphics(`expected an update of at most ${MAX_UPDATE} bytes, got ${length}`)
       }
       while (!source.has(length)) yield MORE
-      // A copy: it has to outlast pauses.
+      // Copy the data: it has to outlast pauses.
       yield* this.#update(code, source.take(length).slice())
       this.#pump.isBetween = true
       yield BOUNDARY

@@ -1,6 +1,6 @@
 /**
- * Planar bitmaps of 32 bits (RDP 6.0, MS-RDPEGDI 2.2.2.5.1, 3.1.9): red, green and blue, or luma and chroma, each in a
- * plane of its own, which is raw or run-length encoded row by row as differences to the row before.
+ * Planar bitmaps of 32 bits (RDP 6.0, MS-RDPEGDI 2.2.2.5.1, 3.1.9): red, green and blue, or luma and chroma,
+ * each in its own plane. A plane is raw, or run-length encoded row by row as differences to the previous row.
  */
 import { MalformedGraphics } from '../malformed.ts'
 
@@ -8,8 +8,8 @@ const HEADER = { colourLoss: 0x07, subsampled: 0x08, encoded: 0x10, withoutAlpha
 const OPAQUE = 0xff << 24
 
 /**
- * The pixels' colours as 0xAABBGGRR, opaque, in the order in which the rows come (the lowest first in updates).
- * `width * height` is for the caller to bound. Throws MalformedGraphics.
+ * Returns the pixels' colours as 0xAABBGGRR, opaque, in the order of the rows (the lowest first in updates).
+ * The caller limits `width * height`. Throws MalformedGraphics.
  */
 export function decodePlanar(source: Uint8Array, width: number, height: number): Uint32Array<ArrayBuffer> {
   const header = source[0]
@@ -20,7 +20,7 @@ export function decodePlanar(source: Uint8Array, width: number, height: number):
     throw new MalformedGraphics('planar bitmap: expected chroma that is subsampled, got red, green and blue')
   }
   const planes = new Planes(source, (header & HEADER.encoded) !== 0)
-  // What alpha a desktop has nobody sees.
+  // Skip alpha: it does not show on a desktop.
   if ((header & HEADER.withoutAlpha) === 0) planes.next(width, height)
   const first = planes.next(width, height)
   const [innerWidth, innerHeight] = isSubsampled ? [(width + 1) >> 1, (height + 1) >> 1] : [width, height]
@@ -40,13 +40,13 @@ function joined(red: Uint8Array, green: Uint8Array, blue: Uint8Array): Uint32Arr
 
 interface Chroma {
   width: number
-  /** Bits that chroma has lost, 1 to 7. */
+  /** Lost bits of chroma, 1 to 7. */
   loss: number
-  /** One value of chroma for four pixels. */
+  /** Set if there is one value of chroma for four pixels. */
   isSubsampled: boolean
 }
 
-/** 3.1.9.1.2: Y, Co and Cg to red, green and blue. */
+/** Converts Y, Co and Cg to red, green and blue (3.1.9.1.2). */
 function fromLuma(
   luma: Uint8Array,
   orange: Uint8Array,
@@ -56,7 +56,7 @@ function fromLuma(
   const pixels = new Uint32Array(luma.length)
   const half = isSubsampled ? 1 : 0
   const innerWidth = (width + half) >> half
-  // Half of a chroma value is what is added: one bit less is shifted back. The top bit then is its sign.
+  // The formula adds half of a chroma value, so the shift is one bit less. The top bit then is its sign.
   const back = 24 + loss - 1
   for (let at = 0, y = 0; at < pixels.length; y++) {
     const row = (y >> half) * innerWidth
@@ -74,7 +74,7 @@ function fromLuma(
 
 const clamped = (value: number): number => Math.min(0xff, Math.max(0, value))
 
-/** The planes one after the other. */
+/** Reads the planes in order. */
 class Planes {
   readonly #source: Uint8Array
   readonly #isEncoded: boolean
@@ -93,8 +93,8 @@ class Planes {
   }
 
   /**
-   * Segments: a byte with two lengths (2.2.2.5.1.1), values of their own, then the last of them again. Run lengths 1 and 2
-   * stand for long runs. Nothing is allocated here: a picture has very many of them.
+   * Reads segments: a byte with two lengths (2.2.2.5.1.1), that many values, then repeats of the last value.
+   * Run lengths 1 and 2 stand for long runs. Allocates nothing, since a picture has very many segments.
    */
   #row(plane: Uint8Array, begin: number, width: number, isFirst: boolean): void {
     const source = this.#source
@@ -126,7 +126,7 @@ class Planes {
     return this.#source.subarray(begin, this.#at)
   }
 
-  /** Where the next bytes begin, which are taken. */
+  /** Skips the next bytes and returns their beginning. */
   #skip(count: number): number {
     const begin = this.#at
     if (this.#source.length - begin < count) {
@@ -139,5 +139,5 @@ class Planes {
   }
 }
 
-/** The lowest bit is the sign. */
+/** Decodes a difference: its lowest bit is the sign. */
 const difference = (value: number): number => (value & 1 ? -((value >> 1) + 1) : value >> 1)

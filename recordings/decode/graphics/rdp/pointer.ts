@@ -5,11 +5,11 @@ import { MalformedGraphics } from '../malformed.ts'
 import { toColours } from './colours.ts'
 import { UpdateReader } from './reader.ts'
 
-/** Of large pointers; others have 96 at most. */
+/** Side of large pointers; others have at most 96. */
 export const MAX_POINTER_SIDE = 384
-/** Entries of the cache: clients offer some 20. */
+/** Entries of the cache: clients offer about 20. */
 export const POINTER_CACHE_LIMIT = 128
-/** Pixels of all in the cache: each of them may be as large as the largest. */
+/** Pixels of all pointers in the cache: each entry may be as large as the largest pointer. */
 export const MAX_CACHED_PIXELS = 2 ** 21
 
 const WHAT = 'pointer'
@@ -28,22 +28,22 @@ interface Masks {
   height: number
   depth: number
   colours: Uint8Array
-  /** A bit for each pixel, set where what is below shows through; undefined: none came. */
+  /** A bit for each pixel, set where the background shows through. Undefined if none was received. */
   transparency: Uint8Array | undefined
 }
 
-/** Colour pointer: as a new one of 24 bits. */
+/** Parses a colour pointer: a new pointer of 24 bits. */
 export function parseColourPointer(data: Uint8Array, palette: Uint32Array): Picture {
   return parse(new UpdateReader(data, WHAT), 24, palette, false)
 }
 
-/** New pointer: `u16 depth` before the rest. */
+/** Parses a new pointer: `u16 depth` before the rest. */
 export function parseNewPointer(data: Uint8Array, palette: Uint32Array): Picture {
   const reader = new UpdateReader(data, WHAT)
   return parse(reader, reader.u16(), palette, false)
 }
 
-/** Large pointer: lengths of four bytes. */
+/** Parses a large pointer: lengths of four bytes. */
 export function parseLargePointer(data: Uint8Array, palette: Uint32Array): Picture {
   const reader = new UpdateReader(data, WHAT)
   return parse(reader, reader.u16(), palette, true)
@@ -73,7 +73,7 @@ function pixelsOf(masks: Masks, palette: Uint32Array): Uint32Array {
   if (transparency) require(transparency, bitsLength * height)
   const pixels = new Uint32Array(width * height)
   for (let y = 0; y < height; y++) {
-    // The lowest row comes first, but where there is one bit for a pixel.
+    // The lowest row comes first, except at one bit per pixel.
     const row = depth === 1 ? y : height - 1 - y
     const colour = rowColours(colours.subarray(row * rowLength), width, depth, palette)
     for (let x = 0; x < width; x++) {
@@ -84,14 +84,17 @@ function pixelsOf(masks: Masks, palette: Uint32Array): Uint32Array {
   return pixels
 }
 
-/** What black lets through is seen as it is, and what white does inverted: that is drawn as a chequered pattern. */
+/**
+ * Returns the colour of a transparent pixel: black shows the background, white inverts it, which is drawn as
+ * a chequered pattern.
+ */
 function shownThrough(colour: number, place: number): number {
   if (colour === BLACK) return TRANSPARENT
   if (colour === WHITE) return place % 2 === 0 ? WHITE : BLACK
   return colour
 }
 
-/** Colours multiplied by alpha, where there is one. */
+/** Returns the colours, premultiplied by alpha if there is one. */
 function rowColours(row: Uint8Array, width: number, depth: number, palette: Uint32Array): Uint32Array {
   const values = new Uint32Array(width)
   if (depth === 1) {
@@ -112,14 +115,14 @@ function rowColours(row: Uint8Array, width: number, depth: number, palette: Uint
   return values
 }
 
-/** 0xAARRGGBB to 0xAABBGGRR with its colours multiplied by alpha. */
+/** Converts 0xAARRGGBB to 0xAABBGGRR, premultiplied by alpha. */
 function premultiplied(value: number): number {
   const alpha = value >>> 24
   const part = (shift: number): number => Math.round((((value >>> shift) & 0xff) * alpha) / 0xff)
   return ((alpha << 24) | (part(0) << 16) | (part(8) << 8) | part(16)) >>> 0
 }
 
-/** Rows fill whole words of two bytes. */
+/** Pads rows to whole words of two bytes. */
 const padded = (length: number): number => (length + 1) & ~1
 
 const isSet = (bits: Uint8Array, at: number, x: number): boolean =>
@@ -130,12 +133,15 @@ function require(bytes: Uint8Array, length: number): void {
   throw new MalformedGraphics(`${WHAT}: expected a mask of ${length} bytes, got ${bytes.length}`)
 }
 
-/** What a server has sent and may show again by its number. */
+/** Pointers that a server has sent and may show again by their number. */
 export class PointerCache {
   readonly #cursors = new Map<number, Cursor>()
   #pixels = 0
 
-  /** The oldest ones make room for it where all would be too large. Throws MalformedGraphics for a number beyond. */
+  /**
+   * Stores a pointer, and removes the oldest ones if the cache would be too large. Throws MalformedGraphics
+   * for a number beyond the limit.
+   */
   set({ cacheIndex, cursor }: Picture): void {
     if (POINTER_CACHE_LIMIT <= cacheIndex) {
       throw new MalformedGraphics(
@@ -151,7 +157,7 @@ export class PointerCache {
     }
   }
 
-  /** Throws MalformedGraphics for one that is not there. */
+  /** Throws MalformedGraphics for a number without a pointer. */
   get(cacheIndex: number): Cursor {
     const cursor = this.#cursors.get(cacheIndex)
     if (cursor) return cursor

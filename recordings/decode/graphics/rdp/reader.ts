@@ -1,4 +1,4 @@
-/** Numbers of RDP, little-endian, out of one update; every read is checked. */
+/** Reads RDP's little-endian numbers from one update; every read is checked. */
 import { MalformedGraphics } from '../malformed.ts'
 
 export class UpdateReader {
@@ -6,7 +6,7 @@ export class UpdateReader {
   readonly #what: string
   #at = 0
 
-  /** `what` names the bytes in errors. */
+  /** The parameter `what` names the bytes in errors. */
   constructor(bytes: Uint8Array, what: string) {
     this.#bytes = bytes
     this.#what = what
@@ -29,13 +29,13 @@ export class UpdateReader {
     return this.u16() + this.u16() * 0x1_0000
   }
 
-  /** A view. */
+  /** Returns a view. */
   bytes(count: number): Uint8Array {
     const at = this.#take(count)
     return this.#bytes.subarray(at, at + count)
   }
 
-  /** All that is left, as a view. */
+  /** Returns all remaining bytes as a view. */
   rest(): Uint8Array {
     return this.bytes(this.remaining)
   }

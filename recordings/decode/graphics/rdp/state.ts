@@ -1,11 +1,11 @@
-/** What an RDP painter goes on with, as JSON: what a keyframe keeps beside the pixels (docs/recording-format.md). */
+/** State of an RDP painter as JSON: the part of a keyframe beside the pixels (docs/recording-format.md). */
 import { MalformedGraphics } from '../malformed.ts'
 import { type PackedCursor, packCursor, packWords, unpackCursor, unpackWords } from '../packing.ts'
 import type { PainterState } from '../painter.ts'
 import type { DesktopState } from './desktop.ts'
 
 export interface RdpState extends DesktopState {
-  /** Where the user's own pointer is. */
+  /** Position of the user's own pointer. */
   mouse: { x: number; y: number } | undefined
 }
 
@@ -25,7 +25,7 @@ export function packState({ palette, pointer, cached, position, mouse }: RdpStat
   }
 }
 
-/** Throws MalformedGraphics when it is none; an index is written by us, and damage to it is found before. */
+/** Throws MalformedGraphics if the state is invalid. Damage to our own index is found before. */
 export function unpackState(packed: PainterState): RdpState {
   const { palette, pointer, cached, position, mouse } = packed as unknown as Packed
   if (typeof palette !== 'string' || pointer === undefined || !Array.isArray(cached)) {

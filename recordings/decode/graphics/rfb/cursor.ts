@@ -11,10 +11,10 @@ export const MAX_CURSOR_SIDE = 512
 const RAW = 0
 const TRANSPARENT = 0
 
-/** `undefined`: the pointer has no picture. */
+/** `undefined` if the pointer has no picture. */
 type CursorDecoding = Generator<Wait, Cursor | undefined>
 
-/** The pixels, then a bit for each that says whether it is shown, each row from a byte's beginning on. */
+/** Reads the pixels, then a mask with a bit for each visible pixel; each row of the mask begins at a byte. */
 export function* decodeCursor(source: Source, rectangle: Rectangle, reader: PixelReader): CursorDecoding {
   const { width, height } = checked(rectangle)
   const length = width * height * reader.length
@@ -28,7 +28,10 @@ export function* decodeCursor(source: Source, rectangle: Rectangle, reader: Pixe
   )
 }
 
-/** Two colours of three bytes, a bit for each pixel that says which, and a mask as above; all absent where it is empty. */
+/**
+ * Reads two colours of three bytes, a bit for each pixel that selects one, and a mask as above. All are
+ * absent if the rectangle is empty.
+ */
 export function* decodeXCursor(source: Source, rectangle: Rectangle): CursorDecoding {
   const { width, height } = checked(rectangle)
   if (width === 0 || height === 0) return undefined
@@ -44,7 +47,7 @@ export function* decodeXCursor(source: Source, rectangle: Rectangle): CursorDeco
   })
 }
 
-/** `S32 encoding`, then red, green, blue and alpha of each pixel; the colours are multiplied by alpha. */
+/** Reads `S32 encoding`, then red, green, blue and alpha of each pixel, premultiplied by alpha. */
 export function* decodeAlphaCursor(source: Source, rectangle: Rectangle): CursorDecoding {
   const { width, height } = checked(rectangle)
   while (!source.has(4)) yield MORE

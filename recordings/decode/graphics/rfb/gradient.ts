@@ -1,6 +1,6 @@
 /**
- * Tight's gradient filter: each part of a pixel is what it differs by from a guess, which is the pixel on its left plus
- * the one above less the one above that on the left.
+ * Tight's gradient filter: each component of a pixel is stored as the difference to a prediction, which is
+ * the left pixel plus the upper pixel minus the upper left pixel.
  */
 import { rgb } from '../framebuffer.ts'
 import type { PixelReader, PixelReaders } from './pixel-format.ts'
@@ -8,7 +8,7 @@ import type { PixelReader, PixelReaders } from './pixel-format.ts'
 const PARTS = 3
 const BYTE = 0xff
 
-/** Reads the rows of one rectangle, each with one call. */
+/** Reads the rows of one rectangle, one row per call. */
 export class GradientReader implements PixelReader {
   readonly length: number
   readonly #readers: PixelReaders
@@ -23,7 +23,7 @@ export class GradientReader implements PixelReader {
     this.#readers = readers
     this.#maxima = readers.isTight24 ? [BYTE, BYTE, BYTE] : [redMax, greenMax, blueMax]
     this.#shifts = [redShift, greenShift, blueShift]
-    // One pixel of zeros stands before each row.
+    // One pixel of zeros precedes each row.
     this.#above = new Uint16Array((width + 1) * PARTS)
     this.#row = new Uint16Array((width + 1) * PARTS)
   }

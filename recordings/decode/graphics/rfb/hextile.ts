@@ -58,7 +58,10 @@ export function* decodeHextile(
   }
 }
 
-/** `place`: x and y, four bits each; `extent`: width and height less one, likewise. undefined where it is not inside. */
+/**
+ * Parses `place` (x and y, four bits each) and `extent` (width and height less one, likewise). Returns
+ * undefined if the subrectangle is not inside the tile.
+ */
 function subrectangle(tile: Rectangle, place: number, extent: number): Rectangle | undefined {
   const x = place >> 4
   const y = place & 15

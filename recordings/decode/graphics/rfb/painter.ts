@@ -1,4 +1,7 @@
-/** Draws what a VNC target sent: FramebufferUpdate and SetColourMapEntries (RFC 6143 7.6.1, 7.6.2), byte for byte. */
+/**
+ * Draws a VNC target's messages: FramebufferUpdate and SetColourMapEntries (RFC 6143 7.6.1, 7.6.2), byte for
+ * byte.
+ */
 import { FRAME, type Frame } from '../../../container/frames.ts'
 import { type Cursor, cursorArea, drawCursor } from '../cursor.ts'
 import { BOUNDARY, type Decoding, Easel, MORE, PAUSE } from '../decoding.ts'
@@ -47,7 +50,7 @@ export class RfbPainter implements Painter {
   readonly #easel: Easel
   readonly #pump: Pump
   #readers: PixelReaders | undefined
-  /** A pixel format that holds from the next message on. */
+  /** Pixel format that applies from the next message on. */
   #nextFormat: Uint8Array | undefined
   #format: Uint8Array | undefined
   readonly #zlib = new InflateStream()
@@ -55,18 +58,24 @@ export class RfbPainter implements Painter {
   readonly #tight = new TightDecoder()
   #cursor: Cursor | undefined
   #pointer: { x: number; y: number } | undefined
-  /** Rectangles of the present update that have not begun. */
+  /** Rectangles of the current update that have not begun. */
   #rectangles = 0
   #flaw: string | undefined
 
-  /** Black, in the size of the target's ServerInit, or a framebuffer. Throws MalformedGraphics when it is too large. */
+  /**
+   * Starts black, in the size of the target's ServerInit, or with a framebuffer. Throws MalformedGraphics if
+   * the size is too large.
+   */
   constructor(size: Size | Framebuffer) {
     this.framebuffer = size instanceof Framebuffer ? size : new Framebuffer(size)
     this.#easel = new Easel(this.framebuffer)
     this.#pump = new Pump(this.#messages())
   }
 
-  /** Goes on from a snapshot with the pixels of that moment, and paints on them. Throws MalformedGraphics when it is none. */
+  /**
+   * Continues from a snapshot and paints on the pixels of that moment. Throws MalformedGraphics if the
+   * snapshot is invalid.
+   */
   static restore(state: PainterState, framebuffer: Framebuffer): RfbPainter {
     const painter = new RfbPainter(framebuffer)
     painter.#restore(state)
@@ -77,7 +86,7 @@ export class RfbPainter implements Painter {
     return this.#pump.stopped
   }
 
-  /** Why the last rectangle of those that are grey could not be drawn. */
+  /** Reason why the last grey rectangle could not be drawn. */
   get flaw(): string | undefined {
     return this.#flaw
   }
@@ -235,7 +244,7 @@ export class RfbPainter implements Painter {
     }
   }
 
-  /** Rectangles that paint nothing. */
+  /** Reads rectangles that paint nothing. */
   *#pseudo(rectangle: Rectangle, encoding: number, readers: PixelReaders): Decoding {
     const source = this.#pump.source
     switch (encoding) {
@@ -272,7 +281,10 @@ export class RfbPainter implements Painter {
     }
   }
 
-  /** `U8 count` and three bytes, then so many screens; x says why, and y whether it was refused. */
+  /**
+   * Reads `U8 count` and three bytes, then that many screens; x is the reason for the change, and y its
+   * result.
+   */
   *#extendedDesktopSize(rectangle: Rectangle): Decoding {
     const source = this.#pump.source
     while (!source.has(4)) yield MORE

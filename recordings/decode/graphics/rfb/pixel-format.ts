@@ -1,4 +1,4 @@
-/** How a VNC target writes pixels (PIXEL_FORMAT, RFC 6143 7.4), and their colours as the framebuffer has them. */
+/** Converts a VNC target's pixels (PIXEL_FORMAT, RFC 6143 7.4) to the framebuffer's colours. */
 import { BLACK, rgb } from '../framebuffer.ts'
 import { MalformedGraphics } from '../malformed.ts'
 
@@ -18,7 +18,10 @@ export interface PixelFormat {
   blueShift: number
 }
 
-/** Reads pixels of one width. `count` of them from `source`, the first at `from`, become colours in `target`. */
+/**
+ * Reads pixels of one width: converts `count` pixels from `source`, the first at `from`, to colours in
+ * `target`.
+ */
 export interface PixelReader {
   /** Bytes of a pixel. */
   readonly length: number
@@ -26,7 +29,7 @@ export interface PixelReader {
   one(source: Uint8Array, from: number): number
 }
 
-/** The payload of a `pixel_format` frame. Throws MalformedGraphics. */
+/** Parses the payload of a `pixel_format` frame. Throws MalformedGraphics. */
 export function parsePixelFormat(bytes: Uint8Array): PixelFormat {
   if (bytes.length !== PIXEL_FORMAT_LENGTH) {
     throw new MalformedGraphics(
@@ -59,7 +62,7 @@ export function parsePixelFormat(bytes: Uint8Array): PixelFormat {
   return format
 }
 
-/** The readers of a format: as it stands, and in the short forms of ZRLE and Tight. */
+/** The readers of a format: of its full pixels, and of the short forms in ZRLE and Tight. */
 export class PixelReaders {
   readonly format: PixelFormat
   /** PIXEL. */
@@ -68,11 +71,11 @@ export class PixelReaders {
   readonly compact: PixelReader
   /** TPIXEL of Tight (RFC 6143 7.7.6 of the community's text). */
   readonly tight: PixelReader
-  /** TPIXEL is red, green, blue, a byte each. */
+  /** True if TPIXEL is red, green, blue, a byte each. */
   readonly isTight24: boolean
   readonly #colours: Uint32Array | undefined
 
-  /** `colours`: what the colour map holds so far, as `colours` gives it. */
+  /** `colours`: the current colour map, as returned by `colours`. */
   constructor(format: PixelFormat, colours?: Uint32Array) {
     const length = format.bitsPerPixel / 8
     this.format = format
@@ -86,17 +89,17 @@ export class PixelReaders {
     this.tight = this.isTight24 ? new TripleReader(3, 0, 1, 2) : this.pixel
   }
 
-  /** The colour map; undefined where pixels say their colours themselves. */
+  /** The colour map. Undefined if pixels contain their colours themselves. */
   get colours(): Uint32Array | undefined {
     return this.#colours
   }
 
-  /** SetColourMapEntries: 16 bits for each part. */
+  /** Stores an entry of SetColourMapEntries: 16 bits for each component. */
   setColour(at: number, red: number, green: number, blue: number): void {
     if (this.#colours && at < this.#colours.length) this.#colours[at] = rgb(red >> 8, green >> 8, blue >> 8)
   }
 
-  /** A pixel's colour by its value: red, green and blue at their shifts. */
+  /** Returns a pixel's colour by its value: red, green and blue at their shifts. */
   colourOf(value: number): number {
     const { format } = this
     if (this.#colours) return this.#colours[value % this.#colours.length]!
@@ -130,7 +133,7 @@ export class PixelReaders {
   }
 }
 
-/** Whether each part is a whole byte of a pixel of 32 bits. */
+/** Returns whether each component is a whole byte of a pixel of 32 bits. */
 function is888(format: PixelFormat): boolean {
   const { redShift, greenShift, blueShift, redMax, greenMax, blueMax } = format
   return (
@@ -141,13 +144,13 @@ function is888(format: PixelFormat): boolean {
   )
 }
 
-/** Whether one byte of a pixel of 32 bits says nothing, so that ZRLE leaves it out. */
+/** Returns whether one byte of a pixel of 32 bits has no meaning, so that ZRLE leaves it out. */
 function hasCompactPixels(format: PixelFormat): boolean {
   if (!format.isTrueColour || format.bitsPerPixel !== 32 || format.depth > 24) return false
   return fitsLow(format) || fitsHigh(format)
 }
 
-/** Bits that are missing below the three bytes of a compact pixel. */
+/** Returns the bits that are missing below the three bytes of a compact pixel. */
 function compactShift(format: PixelFormat): number {
   return fitsLow(format) ? 0 : 8
 }
@@ -168,12 +171,12 @@ function parts(format: PixelFormat): { max: number; shift: number }[] {
   ]
 }
 
-/** To a byte, as TigerVNC's viewer does it. */
+/** Scales to a byte, as TigerVNC's viewer does. */
 function scaled(value: number, max: number): number {
   return max === 0 ? 0 : Math.floor(((value & max) * BYTE) / max)
 }
 
-/** Each part is a byte. */
+/** Reads pixels with a byte for each component. */
 class TripleReader implements PixelReader {
   readonly length: number
   readonly #red: number
@@ -202,7 +205,7 @@ class TripleReader implements PixelReader {
   }
 }
 
-/** Pixels of 8 or 16 bits by a table of all their colours. */
+/** Reads pixels of 8 or 16 bits with a table of all their colours. */
 class TableReader implements PixelReader {
   readonly length: number
   readonly #low: number
@@ -226,7 +229,7 @@ class TableReader implements PixelReader {
   }
 }
 
-/** Any other pixels of three or four bytes. */
+/** Reads any other pixels of three or four bytes. */
 class ValueReader implements PixelReader {
   readonly length: number
   readonly #isBigEndian: boolean

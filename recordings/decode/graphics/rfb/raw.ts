@@ -6,7 +6,7 @@ import type { Rectangle } from '../rectangle.ts'
 import type { PieceSource, Source } from '../source.ts'
 import type { PixelReader } from './pixel-format.ts'
 
-/** Rows of pixels; the rectangle lies inside. */
+/** Reads rows of pixels; the rectangle lies inside. */
 export function* decodeRaw(
   source: Source,
   { x, y, width, height }: Rectangle,
@@ -22,7 +22,7 @@ export function* decodeRaw(
   }
 }
 
-/** Encoding 6: `U32 length`, then rows of pixels in one stream of zlib that all such rectangles share. */
+/** Encoding 6: `U32 length`, then rows of pixels in one zlib stream that all such rectangles share. */
 export function* decodeZlib(
   source: PieceSource,
   rectangle: Rectangle,
@@ -35,7 +35,7 @@ export function* decodeZlib(
   yield* inflated.drawn(decodeRaw(inflated, rectangle, reader, easel), easel)
 }
 
-/** `U16 x, U16 y` of the pixels to copy from. */
+/** Copies from `U16 x, U16 y`. */
 export function* decodeCopyRect(source: Source, rectangle: Rectangle, easel: Easel): Decoding {
   while (!source.has(4)) yield MORE
   const x = source.u16()
@@ -46,7 +46,9 @@ export function* decodeCopyRect(source: Source, rectangle: Rectangle, easel: Eas
   if (easel.count(width * height)) yield PAUSE
 }
 
-/** `U32 count, PIXEL background`, then for each `PIXEL, U16 x, y, width, height` inside the rectangle. */
+/**
+ * Paints `U32 count, PIXEL background`, then for each `PIXEL, U16 x, y, width, height` inside the rectangle.
+ */
 export function* decodeRre(
   source: Source,
   rectangle: Rectangle,

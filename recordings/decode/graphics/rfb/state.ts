@@ -1,4 +1,4 @@
-/** What a VNC painter goes on with, as JSON: what a keyframe keeps beside the pixels (docs/recording-format.md). */
+/** State of a VNC painter as JSON: the part of a keyframe beside the pixels (docs/recording-format.md). */
 import type { Cursor } from '../cursor.ts'
 import { MalformedGraphics } from '../malformed.ts'
 import {
@@ -17,7 +17,7 @@ export interface RfbState {
   format: Uint8Array | undefined
   nextFormat: Uint8Array | undefined
   colours: Uint32Array | undefined
-  /** Zlib, ZRLE, and Tight's four. */
+  /** Streams of Zlib, ZRLE, and Tight's four. */
   streams: (Uint8Array | 'broken')[]
   cursor: Cursor | undefined
   pointer: { x: number; y: number } | undefined
@@ -25,12 +25,12 @@ export interface RfbState {
 
 const BROKEN = 'broken'
 
-/** Bytes in base64. */
+/** The state with its bytes in base64. */
 interface Packed extends Pick<RfbState, 'rectangles' | 'pointer'> {
   format?: string
   nextFormat?: string
   colours?: string
-  /** null: broken. */
+  /** Null stands for a broken stream. */
   streams: (string | null)[]
   cursor?: PackedCursor
 }
@@ -55,7 +55,7 @@ export function packState({
   }
 }
 
-/** Throws MalformedGraphics when it is none; an index is written by us, and damage to it is found before. */
+/** Throws MalformedGraphics if the state is invalid. Damage to our own index is found before. */
 export function unpackState(packed: PainterState): RfbState {
   const { rectangles, format, nextFormat, colours, streams, cursor, pointer } = packed as unknown as Packed
   if (typeof rectangles !== 'number' || !Array.isArray(streams)) {

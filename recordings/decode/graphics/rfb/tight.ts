@@ -1,6 +1,6 @@
 /**
- * Tight (the community's RFB specification, 7.7.7): one colour, a JPEG, or pixels through a filter in one of four
- * streams of zlib.
+ * Tight (the community's RFB specification, 7.7.7): one colour, a JPEG, or pixels through a filter in one of
+ * four zlib streams.
  */
 import { type Decoding, type Easel, MORE, PAUSE, type Wait } from '../decoding.ts'
 import { InflatedSource, InflateStream } from '../inflate.ts'
@@ -15,12 +15,12 @@ import { decodeRaw } from './raw.ts'
 const STREAMS = 4
 const FILL = 8
 const JPEG = 9
-/** Of the upper four bits of the first byte, below FILL: a filter's number follows. */
+/** Bit of the first byte's upper four, below FILL: a filter's number follows. */
 const FILTERED = 4
 const COPY = 0
 const PALETTE = 1
 const GRADIENT = 2
-/** Bytes of pixels from which on they are deflated. */
+/** Length of pixel data, in bytes, from which on it is deflated. */
 const DEFLATED_FROM = 12
 
 export class TightDecoder {
@@ -96,7 +96,10 @@ function pictureOf(data: Uint8Array, size: Size): Uint32Array {
   }
 }
 
-/** `U8 count less one`, the colours, then for each pixel a place among them: a bit of two, a byte of more. */
+/**
+ * Reads `U8 count less one`, the colours, then for each pixel its index in the palette: a bit for two
+ * colours, a byte for more.
+ */
 function* paletted(
   source: PieceSource,
   rectangle: Rectangle,
@@ -114,7 +117,7 @@ function* paletted(
   yield* drawn(data, places(data, rectangle, palette, length, easel), easel)
 }
 
-/** Rows of places in a palette, each of `length` bytes. */
+/** Reads rows of palette indexes, each of `length` bytes. */
 function* places(
   data: Source,
   { x, y, width, height }: Rectangle,
@@ -142,7 +145,7 @@ function* places(
   }
 }
 
-/** Few bytes come as they are, more of them deflated. */
+/** Reads few bytes raw, more of them deflated. */
 function* dataOf(source: PieceSource, length: number, stream: InflateStream): Generator<Wait, Source> {
   if (length < DEFLATED_FROM) return source
   return new InflatedSource(stream, source, yield* compactLength(source))
@@ -152,7 +155,10 @@ function drawn(data: Source, draw: Decoding, easel: Easel): Decoding {
   return data instanceof InflatedSource ? data.drawn(draw, easel) : draw
 }
 
-/** One to three bytes, seven bits each but the last, which has eight; the high bit says that another follows. */
+/**
+ * Reads one to three bytes: seven bits each, and eight in the third; the high bit is set if another byte
+ * follows.
+ */
 function* compactLength(source: Source): Generator<Wait, number> {
   let length = 0
   for (let shift = 0; ; shift += 7) {

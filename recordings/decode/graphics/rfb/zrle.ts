@@ -1,4 +1,4 @@
-/** ZRLE (RFC 6143 7.7.6): tiles of 64 × 64 in one stream of zlib that all such rectangles share. */
+/** ZRLE (RFC 6143 7.7.6): tiles of 64 × 64 in one zlib stream that all such rectangles share. */
 import { type Decoding, type Easel, MORE, PAUSE } from '../decoding.ts'
 import type { Framebuffer } from '../framebuffer.ts'
 import { InflatedSource, type InflateStream } from '../inflate.ts'
@@ -15,7 +15,7 @@ const MAX_PACKED = 16
 const PLAIN_RLE = 128
 const PALETTE_RLE = 130
 const RUN = 0x80
-/** A byte of a run's length that says that another follows. */
+/** Byte of a run's length that another byte follows. */
 const LONGER = 255
 
 export function* decodeZrle(
@@ -41,7 +41,7 @@ function* decodeTiles(inflated: Source, rectangle: Rectangle, reader: PixelReade
   }
 }
 
-/** One colour, a packed palette, or runs of places in a palette. */
+/** Reads one colour, a packed palette, or runs of palette indexes. */
 function* decodePalette(
   source: Source,
   tile: Rectangle,
@@ -113,7 +113,7 @@ function* decodePaletteRuns(
   }
 }
 
-/** Its length is one more than the sum of its bytes, of which all but the last are 255. */
+/** Paints a run: its length is one more than the sum of its bytes, of which all but the last are 255. */
 function* paintRun(source: Source, run: Run): Decoding {
   for (let length = 1; ; ) {
     while (!source.has(1)) yield MORE
@@ -125,7 +125,7 @@ function* paintRun(source: Source, run: Run): Decoding {
   }
 }
 
-/** Pixels of a tile, painted one after the other. */
+/** Paints the pixels of a tile in order. */
 class Run {
   colour = 0
   readonly #tile: Rectangle

@@ -1,6 +1,6 @@
 /**
- * What happened, for the page's player: lines of JSON, `[type, microseconds, channel, …]`. `o` text of output, `r`
- * columns and rows, `k` a keyframe (columns, rows, snapshot), `t` a line of the transcript.
+ * The session's data for the page's player: lines of JSON, `[type, microseconds, channel, …]`. `o` is text of
+ * output, `r` columns and rows, `k` a keyframe (columns, rows, snapshot), `t` a line of the transcript.
  */
 import { FRAME, type Frame } from '../../../container/frames.ts'
 import { describeFrame } from '../../../decode/describe.ts'
@@ -12,7 +12,7 @@ import type { Replay } from '../../replay/replay.ts'
 /** Characters of a block. */
 const BLOCK = 256 * 1024
 
-/** Blocks of whole lines. */
+/** Yields blocks of whole lines. */
 export async function* pageData(replay: Replay): AsyncGenerator<string> {
   const keyframes = [...replay.directory.keyframes]
   const channels = new Channels()

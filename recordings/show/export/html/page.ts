@@ -1,7 +1,7 @@
 /**
- * One page that replays a session in a browser without any network: xterm.js, a player, chapters and the transcript.
- * Everything that the session has said stands in it as base64 of JSON and is shown as text, so nothing of it is markup;
- * output has passed the filter; and the page's policy runs no script but its own two.
+ * One page that replays a session in a browser without a network: xterm.js, a player, chapters and the
+ * transcript. All session data is base64 of JSON and is shown as text, so none of it is markup; output has
+ * passed the filter; and the page's policy allows no script but its own two.
  */
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
@@ -34,7 +34,7 @@ const BODY = `
 <details><summary>Transcript</summary><pre id="transcript"></pre></details>
 <details><summary>Recording</summary><table id="metadata"></table></details>`
 
-/** Pieces of the page; `main` is the place among the directory's channels of the one that is shown first. */
+/** Yields pieces of the page; `main` is the place in the directory of the channel that is shown first. */
 export async function* exportHtml(replay: Replay, main: number): AsyncGenerator<string> {
   const { xterm, style } = library()
   const policy = [
@@ -65,7 +65,7 @@ function hashOf(script: string): string {
   return `'sha256-${createHash('sha256').update(script).digest('base64')}'`
 }
 
-/** What a browser needs of xterm.js. */
+/** Returns the parts of xterm.js that a browser needs. */
 function library(): { xterm: string; style: string } {
   const { resolve } = createRequire(import.meta.url)
   const script = readFileSync(resolve('@xterm/xterm'), 'utf8').replace(

@@ -1,4 +1,4 @@
-/** The player of the page: plain JavaScript for a browser, which finds xterm.js and the page's data beside it. */
+/** The page's player: plain JavaScript for a browser, with xterm.js and the page's data beside it. */
 
 export const PAGE_SCRIPT = String.raw`'use strict'
 const one = (id) => document.getElementById(id)
@@ -33,7 +33,7 @@ const show = (time) => {
   const rest = two(Math.floor(seconds / 60) % 60) + ':' + two(seconds % 60)
   return seconds < 3600 ? rest : Math.floor(seconds / 3600) + ':' + rest
 }
-// In the order of what is written: the emulator takes text later than it is given.
+// Resizes in order behind the earlier writes: the emulator applies text with a delay.
 const resize = (columns, rows) => terminal.write('', () => terminal.resize(Math.max(2, columns), Math.max(1, rows)))
 const apply = ({ type, rest }) => (type === 'o' ? terminal.write(rest[0]) : resize(rest[0], rest[1]))
 

@@ -1,4 +1,4 @@
-/** The film of a desktop: where its size changes, smaller pictures stand in the middle of the largest one. */
+/** The film of a desktop: when its size changes, smaller pictures are centred in the largest one. */
 import { Buffer } from 'node:buffer'
 import { FRAME } from '../../../container/frames.ts'
 import { parseDesktopSize } from '../../../decode/graphics/events.ts'
@@ -10,7 +10,7 @@ import type { Playhead } from '../../replay/playhead.ts'
 import type { Replay } from '../../replay/replay.ts'
 import { type Film, picturesOf } from './film.ts'
 
-/** `head` stands at the channel's beginning. */
+/** `head` is the state at the channel's beginning. */
 export async function desktopFilm(replay: Replay, channel: Channel, head: Playhead<Desktop>): Promise<Film> {
   const { width, height } = even(await largestSize(replay, channel, head.screen.picture))
   const frame = new Uint32Array(width * height).fill(BLACK)
@@ -34,7 +34,7 @@ async function largestSize(replay: Replay, channel: Channel, first: Size): Promi
     width = Math.max(width, size.width)
     height = Math.max(height, size.height)
   }
-  // A wide one and a high one make none that can be shown whole.
+  // A wide and a high size can together exceed the limit.
   return width * height <= MAX_PIXELS ? { width, height } : first
 }
 
@@ -42,7 +42,7 @@ function even({ width, height }: Size): Size {
   return { width: width + (width % 2), height: height + (height % 2) }
 }
 
-/** What does not fit is left out. */
+/** Centres the picture in the frame; parts that do not fit are left out. */
 function place(picture: Framebuffer, frame: Uint32Array, { width, height }: Size): void {
   const left = Math.max(0, Math.floor((width - picture.width) / 2))
   const top = Math.max(0, Math.floor((height - picture.height) / 2))

@@ -1,4 +1,4 @@
-/** Video by ffmpeg, where it is installed: pictures go into it, the file comes out, neither is kept. */
+/** Encodes video with an installed ffmpeg: pictures go in, the file comes out, and neither is kept. */
 
 import type { Buffer } from 'node:buffer'
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -9,7 +9,7 @@ import { type Film, RATE } from './film.ts'
 
 export type VideoFormat = 'mp4' | 'webm'
 
-/** Written as it goes, so that it can be streamed. */
+/** Containers that are written in one pass, so that they can be streamed. */
 const ENCODERS: Record<VideoFormat, readonly string[]> = {
   mp4: [
     ...['-c:v', 'libx264', '-preset', 'veryfast', '-crf', '24', '-pix_fmt', 'yuv420p'],
@@ -20,12 +20,12 @@ const ENCODERS: Record<VideoFormat, readonly string[]> = {
     ...['-pix_fmt', 'yuv420p', '-f', 'webm'],
   ],
 }
-/** Of 19: sessions go before videos. */
+/** Of 19: sessions take precedence over videos. */
 const NICENESS = 15
-/** Characters of what ffmpeg complains of that are kept. */
+/** Limit of the kept characters of ffmpeg's errors. */
 const MAX_COMPLAINT = 1000
 
-/** Where ffmpeg is; undefined when it is not installed. `path` is a PATH. */
+/** Returns the path of ffmpeg, or undefined if it is not installed. `path` is a PATH. */
 export function findFfmpeg(path = process.env['PATH'] ?? ''): string | undefined {
   return path
     .split(delimiter)
@@ -41,7 +41,10 @@ export function findFfmpeg(path = process.env['PATH'] ?? ''): string | undefined
     })
 }
 
-/** The video's bytes; `title` stands in its metadata. Throws when ffmpeg fails; ends it when nobody wants more. */
+/**
+ * Yields the video's bytes; `title` goes into its metadata. Throws if ffmpeg fails. Stops ffmpeg when the
+ * consumer stops reading.
+ */
 export async function* exportVideo(
   { width, height, pixels, pictures }: Film,
   format: VideoFormat,
@@ -66,7 +69,7 @@ export async function* exportVideo(
     [...quiet, ...input, '-an', '-metadata', `title=${title}`, ...ENCODERS[format], 'pipe:1'],
     {
       stdio: ['pipe', 'pipe', 'pipe'],
-      // Nothing of the broker's is its business.
+      // Keep the broker's environment from ffmpeg.
       env: { PATH: process.env['PATH'] },
     },
   )
@@ -95,7 +98,7 @@ async function feed(child: ChildProcess, pictures: AsyncGenerator<Buffer>): Prom
   const { stdin } = child
   if (!stdin) return
   let failure: Error | undefined
-  // Its end is told by its exit code.
+  // Its end is reported by its exit code.
   stdin.on('error', (error) => {
     failure = error
   })

@@ -1,4 +1,4 @@
-/** A channel as pictures at an even pace, for an encoder. */
+/** A channel as pictures at a steady rate, for an encoder. */
 import type { Buffer } from 'node:buffer'
 import type { Frame } from '../../../container/frames.ts'
 import type { Shown } from '../../../decode/terminal/screen.ts'
@@ -6,21 +6,21 @@ import type { Playhead } from '../../replay/playhead.ts'
 
 /** Pictures a second. */
 export const RATE = 10
-/** Microseconds of nothing that are shown at most. */
+/** Longest pause that is shown, in microseconds. */
 const IDLE_LIMIT = 2e6
 const PICTURE = 1e6 / RATE
 
-/** Encoders want even sides. */
+/** A film's size and pictures. Encoders need even sides. */
 export interface Film {
   width: number
   height: number
-  /** How pixels look, as ffmpeg calls it. */
+  /** Pixel format, by ffmpeg's name for it. */
   pixels: 'rgb24' | 'rgb0'
-  /** Each is to be used before the next one is asked for. */
+  /** Each picture is valid until the next one is requested. */
   pictures: AsyncGenerator<Buffer>
 }
 
-/** Drawn anew after frames that change something; the playhead is closed at the end. */
+/** Redraws the picture after frames that change it, and closes the playhead at the end. */
 export async function* picturesOf<T extends Shown>(
   head: Playhead<T>,
   draw: (shown: T) => Buffer,
@@ -33,7 +33,7 @@ export async function* picturesOf<T extends Shown>(
   try {
     let picture = await drawSettled()
     let isChanged = false
-    /** Of the video, in microseconds. */
+    /** Time in the video, in microseconds. */
     let shown = 0
     let now = 0
     for (let next = head.next; next; next = head.next) {

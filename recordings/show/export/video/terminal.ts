@@ -20,7 +20,7 @@ export async function terminalFilm(replay: Replay, channel: Channel): Promise<Fi
   return { width, height, pixels: 'rgb24', pictures }
 }
 
-/** The largest size that the channel's terminal ever has. */
+/** Returns the largest columns and rows of the channel's terminal. */
 async function largestSize(replay: Replay, channel: Channel): Promise<Size> {
   let { columns, rows } = channel
   for await (const frame of replay.frames(channel)) {

@@ -29,7 +29,7 @@ test('what is exported is drawn as long as there is processor time, and then say
   expect(desktop.stopped).toBeUndefined()
   expect(desktop.picture).toBe(painter.framebuffer)
 
-  // What its few bytes earn is one turn.
+  // Its few bytes earn one turn.
   await desktop.apply(coloured(0x0000ff))
   await desktop.apply(frame(FRAME.pointer, encodePointer({ participant: 0, buttons: 0, x: 1, y: 1 })))
   const turns = painting.mock.calls.length

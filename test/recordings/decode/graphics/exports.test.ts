@@ -39,7 +39,7 @@ const CURSOR = rectangle(
   Buffer.of(0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 255, 255),
 )
 
-/** How each protocol says the same. */
+/** The same picture in each protocol. */
 const SAID = {
   vnc: {
     filled,
@@ -97,7 +97,7 @@ describe.each(['vnc', 'rdp'] as const)('%s', (kind) => {
   }
 
   describeWithPeers('png', ['convert'], () => {
-    /** As ImageMagick reads it: 0xRRGGBB, row by row. */
+    /** Reads pixels with ImageMagick: 0xRRGGBB, row by row. */
     async function picture(at: number) {
       const file = join(folder, 'picture.png')
       writeFileSync(file, await exported({ format: 'png', at }))

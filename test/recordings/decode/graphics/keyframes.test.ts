@@ -14,7 +14,7 @@ afterAll(removeRoots)
 
 const SIZE = { width: 640, height: 480 }
 
-/** One stream of zlib through all rectangles, as servers have it. */
+/** One zlib stream through all rectangles, as servers send it. */
 class Stream {
   readonly #deflate: Deflate = createDeflate({ level: 1 })
   #pieces: Buffer[] = []
@@ -31,7 +31,7 @@ class Stream {
   }
 }
 
-/** Noise in the middle of the screen, and some of it in colours that stay. */
+/** Draws noise in the middle of the screen, and some of it in fixed colours. */
 async function noise(count: number, flush = constants.Z_SYNC_FLUSH): Promise<Step[]> {
   const stream = new Stream()
   const steps: Step[] = []
@@ -45,7 +45,7 @@ async function noise(count: number, flush = constants.Z_SYNC_FLUSH): Promise<Ste
       update(rectangle(area, ENCODING.ZLIB, data)),
       filled({ x: turn % 600, y: 450, width: 20, height: 10 }, turn * 0x010305),
     ])
-    // Cut anywhere, as what comes from a socket is.
+    // Cut anywhere, like pieces from a socket.
     const cut = (turn * 997) % bytes.length
     steps.push({ at: turn, type: FRAME.graphics, payload: bytes.subarray(0, cut) })
     steps.push({ at: turn + 0.25, type: FRAME.graphics, payload: bytes.subarray(cut) })
@@ -123,7 +123,7 @@ test('rows that have not changed are kept once', async () => {
     const blocks = new Set<number>()
     expect(replay.directory.pictures.length).toBeGreaterThan(0)
     for (const { block } of replay.directory.pictures) blocks.add(block[0])
-    // The first keyframe writes three bands and itself, each later one the band that has changed and itself.
+    // The first keyframe writes three bands and itself, each later one the changed band and itself.
     const [last] = replay.directory.pictures.slice(-1)
     expect(last!.block[0] + 1).toBe(4 + 2 * (blocks.size - 1))
   } finally {

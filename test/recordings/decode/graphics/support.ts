@@ -1,4 +1,4 @@
-/** Recordings of desktops that were never there: what a VNC target might have sent, and how its picture looks then. */
+/** Recordings of imaginary desktops: messages of a VNC target, and the resulting picture. */
 import { Buffer } from 'node:buffer'
 import { ENCODING } from '../../../../proxies/vnc/codec/encodings.ts'
 import { encodePixelFormat, RGB888 } from '../../../../proxies/vnc/codec/pixel-format.ts'
@@ -15,7 +15,10 @@ export interface Step {
   payload: Uint8Array
 }
 
-/** A channel of this kind with its frames, each at its time, beside a shell that says something between them. */
+/**
+ * Records a channel of this kind with its frames, each at its time, and a shell that writes output between
+ * them.
+ */
 export function recordDesktop(
   size: { width: number; height: number },
   steps: readonly Step[],
@@ -37,7 +40,7 @@ export function recordDesktop(
   })
 }
 
-/** A rectangle of one colour: 0xRRGGBB. */
+/** Returns a rectangle of one colour: 0xRRGGBB. */
 export function filled(
   area: { x: number; y: number; width: number; height: number },
   colour: number,
@@ -47,7 +50,7 @@ export function filled(
   return update(rectangle(area, ENCODING.RRE, uint32(0), pixel))
 }
 
-/** A painter that has drawn nothing yet. */
+/** Returns a painter that has drawn nothing yet. */
 export function begun(size: { width: number; height: number }): RfbPainter {
   const painter = new RfbPainter(size)
   painter.apply({ type: FRAME.pixelFormat, payload: encodePixelFormat(RGB888) })

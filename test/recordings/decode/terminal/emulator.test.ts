@@ -1,4 +1,4 @@
-/** Snapshots of the emulator: what is written after one looks as if nothing had been in between. */
+/** Snapshots of the emulator: output after a restored snapshot looks the same as without it. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Emulator } from '../../../../recordings/decode/terminal/emulator.ts'
@@ -12,7 +12,7 @@ async function after(text: string, size = SIZE): Promise<Emulator> {
   return emulator
 }
 
-/** Everything that a snapshot shows of a state: two equal ones behave alike. */
+/** Restores a snapshot of the emulator in a new one: two states with equal snapshots behave alike. */
 async function resumed(emulator: Emulator): Promise<Emulator> {
   const again = new Emulator(emulator.size)
   await again.restore(emulator.snapshot())
@@ -120,6 +120,6 @@ test('a sequence costs at most a screen of lines', async () => {
   await emulator.push('x\x1b[9999S\x1b[9999L\x1b[9999M\x1b[9999T'.repeat(20))
   const begin = performance.now()
   await emulator.settle()
-  // Line by line, as they stand there, it would be half a minute.
+  // Run line by line, they would take half a minute.
   expect(performance.now() - begin).toBeLessThan(10_000)
 })

@@ -75,7 +75,7 @@ describe('drops what reaches beyond the screen', () => {
 })
 
 describe('whatever comes', () => {
-  /** Written apart from the filter, so that a mistake there is not repeated here. */
+  /** Written independently of the filter, so that a mistake there is not repeated here. */
   const ALLOWED = new RegExp(
     [
       '[ -~\\u00a0-\\uffff]',

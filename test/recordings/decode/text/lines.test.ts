@@ -1,4 +1,4 @@
-/** What a session showed, as lines to be searched. */
+/** Text of a session, as lines to search. */
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { FRAME, type FrameType } from '../../../../recordings/container/frames.ts'

@@ -161,7 +161,7 @@ describeWithPeers('the ordinary asciinema', ['asciinema'], () => {
     const asciinema = findProgram('asciinema')
     const path = join(makeRoot(), 'session.cast')
     writeFileSync(path, await cast(session))
-    // `asciinema cat` wants a terminal at hand even when its output goes elsewhere.
+    // `asciinema cat` needs a terminal even if its output goes elsewhere.
     const inTerminal = (command: string) =>
       execFileSync('script', ['-qec', command, '/dev/null'], {
         env: { ...process.env, LC_ALL: 'C.UTF-8' },

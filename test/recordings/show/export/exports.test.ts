@@ -1,4 +1,4 @@
-/** The exports that other programs play: shown by those programs. */
+/** The exports for other programs, shown by those programs. */
 import { Buffer } from 'node:buffer'
 import {
   mkdtempSync,
@@ -62,7 +62,7 @@ async function file(choice: ExportChoice): Promise<string> {
   return path
 }
 
-/** Of a PNG with a palette: the picture's size and its pixels, by a reader of its own. */
+/** Reads size and pixels of a PNG with a palette, independently of the encoder. */
 function pixelsOf(png: Buffer): { width: number; height: number; at(x: number, y: number): number } {
   const chunks = new Map<string, Buffer>()
   for (let at = 8; at < png.length; ) {
@@ -182,7 +182,7 @@ describeWithPeers('video', ['ffmpeg', 'ffprobe'], () => {
     const probed = await run(findProgram('ffprobe'), [...words, '-of', 'json', path])
     expect(probed.stderr).toBe('')
     const [stream] = JSON.parse(probed.stdout).streams
-    // Three seconds of nothing are two, and the last picture stays for one.
+    // Three seconds of silence become two, and the last picture stays for one.
     expect(stream).toMatchObject({ codec_name: codec, width: 320, height: 130, nb_read_frames: '30' })
     const picture = join(folder, `${format}.png`)
     await run(findProgram('ffmpeg'), [

@@ -1,4 +1,6 @@
-/** What keyframes are made of: terminals as long as that costs no more than it may, lines of what has no terminal. */
+/**
+ * Drawings for keyframes: terminals within their allowance of time, and lines of channels without a terminal.
+ */
 import { Buffer } from 'node:buffer'
 import { afterAll, describe, expect, test } from 'vitest'
 import { FRAME, type Frame } from '../../../../recordings/container/frames.ts'
@@ -31,7 +33,7 @@ const frame = (payload: string | Uint8Array, type: Frame['type'] = FRAME.output)
   payload: Buffer.from(payload),
 })
 
-/** The text of a drawing's snapshot, as it comes back; undefined: it has none. */
+/** Returns the text of a drawing's restored snapshot, or undefined if it has none. */
 async function shown(drawing: Drawing): Promise<string[] | undefined> {
   const snapshot = await drawing.snapshot()
   if (!snapshot) return undefined
@@ -43,7 +45,7 @@ async function shown(drawing: Drawing): Promise<string[] | undefined> {
 const lines = (from: number, to: number) =>
   Array.from({ length: to - from }, (_, n) => `line ${from + n} \x1b[32mgrün\x1b[m\n`).join('')
 
-/** The same frames drawn from the first one on. */
+/** Draws the same frames from the first one on. */
 async function straight(frames: readonly Frame[]): Promise<Screen> {
   const screen = new Screen(SIZE, false)
   for (const one of frames) await screen.apply(one)
@@ -102,7 +104,7 @@ describe('a channel without a terminal', () => {
 })
 
 describe('drawing that costs too much', () => {
-  /** An allowance under which every piece of work takes this many seconds. */
+  /** Makes an allowance under which every piece of work takes this many seconds. */
   const costing = (seconds: number) => {
     let used = 0
     return new Allowance(() => {

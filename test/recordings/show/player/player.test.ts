@@ -1,4 +1,4 @@
-/** The player, on a terminal in memory: what its viewer sees after which key. */
+/** The player, on a terminal in memory: the screen after each key. */
 import { Buffer } from 'node:buffer'
 import { PassThrough, Writable } from 'node:stream'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -43,9 +43,9 @@ beforeAll(async () => {
 interface Watching {
   player: Player
   screen: Emulator
-  /** Everything that was written to the terminal. */
+  /** Returns all text written to the terminal. */
   raw: () => string
-  /** The rows; the last is the status. */
+  /** Returns the rows; the last is the status. */
   rows: () => string[]
   done: Promise<void>
   press(keys: string, shows: RegExp): Promise<void>

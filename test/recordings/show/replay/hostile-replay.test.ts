@@ -1,4 +1,4 @@
-/** Attack case 46: what a recording holds does nothing to the terminal of whoever replays it. tmux is the terminal. */
+/** Attack case 46: a recording's content does not affect the terminal of its viewer. tmux is the terminal. */
 import { Buffer } from 'node:buffer'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,9 @@ import { makeRoot, removeRoots } from '../../support.ts'
 
 afterAll(removeRoots)
 
-/** Queries that a terminal answers as if its user had typed, a title, the clipboard, mouse and paste modes. */
+/**
+ * Queries that a terminal answers as if its user had typed, a title, the clipboard, mouse and paste modes.
+ */
 const HOSTILE = [
   '\x1b[c\x1b[>c\x1b[6n\x1b[5n\x1b[21t\x1b[?2004$p\x1bP+q544e\x1b\\\x1bP$qm\x1b\\\x1b]10;?\x07',
   '\x1b]2;title-of-the-attacker\x07\x1b]52;c;Y2xpcGJvYXJk\x07\x1b[?1000h\x1b[?2004h',
@@ -25,7 +27,9 @@ async function* recording(): AsyncGenerator<Frame> {
   yield { type: FRAME.output, channel: 0, time: 0, payload: Buffer.from(HOSTILE) }
 }
 
-/** Prints the text in a fresh terminal, whose input then goes to `cat -v`: what it shows, and what it became. */
+/**
+ * Prints the text in a fresh terminal, whose input then goes to `cat -v`. Returns the screen, and the input.
+ */
 async function shownInTerminal(text: string): Promise<{ screen: string; title: string; mouse: string }> {
   const folder = makeRoot()
   const tmux = (...args: string[]) =>
@@ -46,7 +50,7 @@ async function shownInTerminal(text: string): Promise<{ screen: string; title: s
       await new Promise((resolve) => setTimeout(resolve, 50))
       screen = (await tmux('capture-pane', '-p')).stdout
     }
-    // The answers are in the terminal's line buffer: an end of line hands them to cat.
+    // The answers are in the terminal's line buffer: an end of line sends them to cat.
     await tmux('send-keys', 'Enter')
     await new Promise((resolve) => setTimeout(resolve, 300))
     screen = (await tmux('capture-pane', '-p')).stdout

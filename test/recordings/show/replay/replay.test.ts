@@ -1,4 +1,4 @@
-/** Index and replay: any moment looks as it does when everything before it is replayed. */
+/** Index and replay: any moment looks the same as after replaying everything before it. */
 import { Buffer } from 'node:buffer'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs'
@@ -34,7 +34,7 @@ beforeAll(async () => {
   path = join(made.grant.directory, INDEX_FILE_NAME)
 })
 
-/** The screen of a channel at a time, by replaying everything. */
+/** Returns the screen of a channel at a time, by replaying everything. */
 async function straight(channel: number, time: number): Promise<{ text: string[]; snapshot: string }> {
   let screen: Screen | undefined
   for (const frame of await readFrames(made.path, made.grant.key)) {

@@ -1,4 +1,4 @@
-/** What those who watch see of a desktop: drawn by the thread from the recording, then from frames as they come. */
+/** A desktop as viewers see it: drawn by the thread from the recording, then from frames as they arrive. */
 import { Buffer } from 'node:buffer'
 import { afterAll, afterEach, expect, test, vi } from 'vitest'
 import { ENCODING } from '../../../../proxies/vnc/codec/encodings.ts'
@@ -25,13 +25,13 @@ const SIZE = { width: 300, height: 200 }
 const RED = 0xff0000
 const GREEN = 0x00ff00
 
-/** 0xRRGGBB. */
+/** Returns colours 0xRRGGBB. */
 function coloursOf(png: Uint8Array): { width: number; height: number; at(x: number, y: number): number } {
   const { width, height, rgb } = readPng(png)
   return { width, height, at: (x, y) => rgb.readUIntBE(3 * (y * width + x), 3) }
 }
 
-/** A browser's canvas: the keyframe, and what changes drawn over it. */
+/** A browser's canvas: the keyframe, with the changes drawn over it. */
 class Canvas {
   readonly pixels = new Map<string, number>()
   size = ''
@@ -116,7 +116,7 @@ test.each(['vnc', 'rdp'] as const)('%s: the whole picture for who comes, then wh
     RED,
   ])
 
-  // Who comes later sees the same, though nothing of this was read from the disk yet.
+  // A later viewer sees the same, though none of this was read from the disk yet.
   const [later] = await state()
   const other = new Canvas()
   other.put(0, 0, later!.desktop!.png)

@@ -1,4 +1,7 @@
-/** Screens of a recording that is being written: drawn in another thread, the same as a terminal that saw all of it. */
+/**
+ * Screens of a recording that is being written: drawn in another thread, equal to a terminal that received
+ * all of it.
+ */
 import { Buffer } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
 import xterm from '@xterm/headless'
@@ -33,14 +36,14 @@ async function recording() {
   }
 }
 
-/** What an auditor's terminal shows of a drawing. */
+/** Returns a drawing as an auditor's terminal shows it. */
 async function shown(drawing: string | Uint8Array, columns = 40, rows = 10): Promise<string[]> {
   const terminal = new xterm.Terminal({ cols: columns, rows, scrollback: 0, allowProposedApi: true })
   await new Promise<void>((resolve) => terminal.write(drawing, resolve))
   return linesOf(terminal)
 }
 
-/** Its rows, and where its cursor stands. */
+/** Returns its rows, and its cursor. */
 function linesOf({ rows, buffer: { active } }: InstanceType<typeof xterm.Terminal>): string[] {
   const lines = Array.from({ length: rows }, (_, row) =>
     active.getLine(active.baseY + row)!.translateToString(true),
@@ -125,7 +128,7 @@ describe('the screens of a session', () => {
       write(second)
     }
     const [state] = await now()
-    // A line feed at the region's end scrolls the region alone, also for who came later.
+    // A line feed at the region's end scrolls only the region, also for a later viewer.
     const lines = await shown(Buffer.concat([state!.screen!.drawing, Buffer.from('\x1b[5;1H\r\n')]))
     expect(lines.slice(0, 5)).toEqual(['€ four', '', 'one', 'two', ''])
     await writer.close({ result: 'success' })

@@ -1,11 +1,11 @@
-/** What decodes RDP's pictures is for browsers too: nothing that it is made of is Node's. */
+/** The decoders of RDP's pictures also run in browsers: none of their modules is Node's. */
 import { readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { expect, test } from 'vitest'
 
 const ROOT = join(import.meta.dirname, '..', '..', '..', '..', '..')
 
-/** The files that a file needs when it runs, itself included: imports of types are none. */
+/** Returns the files that a file needs at run time, including itself: imports of types do not count. */
 function closure(file: string, found = new Set<string>()): Set<string> {
   if (found.has(file)) return found
   found.add(file)

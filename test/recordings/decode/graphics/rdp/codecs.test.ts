@@ -1,4 +1,6 @@
-/** RDP's bitmaps and pointers against FreeRDP's library: what it encodes, and what it makes of the same bytes. */
+/**
+ * RDP's bitmaps and pointers against FreeRDP's library: its encodings, and its decoding of the same bytes.
+ */
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -18,7 +20,7 @@ import {
 } from '../../../../peers/rdp/codecs.ts'
 import { grey } from './updates.ts'
 
-/** Pictures as desktops have them: few colours, runs of one, rows that repeat. */
+/** Pictures like those of desktops: few colours, runs of one colour, repeated rows. */
 const pictures = fc
   .record({
     columns: fc.integer({ min: 1, max: 16 }),
@@ -44,7 +46,7 @@ const pictures = fc
     return { width, height, rgbx }
   })
 
-/** As 0xBBGGRR, the lowest row first as it comes in updates. */
+/** Returns values 0xBBGGRR, the lowest row first as in updates. */
 function values({ width, height, rgbx }: Pixels, isFlipped = true): number[] {
   const rows = Array.from({ length: height }, (_, row) => (isFlipped ? height - 1 - row : row))
   return rows.flatMap((row) =>
@@ -67,7 +69,8 @@ describeWithPeers("as FreeRDP's codecs", CODEC_PEERS, () => {
       fc.property(pictures, (picture) => {
         const encoded = interleaved(picture, depth)
         const { pixels } = decodeInterleaved(encoded, picture.width, picture.height, depth)
-        // Not to the picture: in the first pixel of a row of 24 bits it now and then encodes what was in memory.
+        // Not compared to the picture: in the first pixel of a row of 24 bits FreeRDP sometimes encodes bytes
+        // that were in memory.
         const theirs = fromInterleaved(encoded, picture.width, picture.height, depth)
         expect(flipped(pixels, picture)).toEqual(theirs)
       }),
@@ -97,7 +100,7 @@ describeWithPeers("as FreeRDP's codecs", CODEC_PEERS, () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 48, maxLength: 48 }), (planes) => {
         const encoded = Buffer.concat([Buffer.of(PLANAR.withoutAlpha | loss), planes, Buffer.of(0)])
-        // As in the specification; FreeRDP exchanges red and blue here, and in NSCodec, where it is the same, it does not.
+        // As in the specification; FreeRDP exchanges red and blue here, but not in the equal case of NSCodec.
         const pixels = withoutAlpha(decodePlanar(encoded, 4, 4))
         expect(pixels.map(exchanged)).toEqual(values(fromPlanar(encoded, 4, 4), false))
       }),
@@ -110,7 +113,7 @@ describeWithPeers("as FreeRDP's codecs", CODEC_PEERS, () => {
     const [row, bits] = [Math.ceil((size.width * depth) / 16) * 2, 2]
     fc.assert(
       fc.property(
-        // Many of them black or white: these are shown through in another way.
+        // Many of them black or white: these are drawn in another way when transparent.
         fc.array(fc.constantFrom(0, 0, 0xff, 0xff, 1, 0x80), { minLength: row * 4, maxLength: row * 4 }),
         fc.uint8Array({ minLength: bits * 4, maxLength: bits * 4 }),
         (colours, transparency) => {

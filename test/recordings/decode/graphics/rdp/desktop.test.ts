@@ -1,4 +1,4 @@
-/** Updates of RDP drawn on a desktop: bitmaps of every kind, palettes, pointers, and what is refused. */
+/** Updates of RDP drawn on a desktop: bitmaps of every kind, palettes, pointers, and rejected data. */
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { MalformedGraphics } from '../../../../../recordings/decode/graphics/malformed.ts'
@@ -85,7 +85,7 @@ describe('raw bitmaps: the lowest row first, rows of whole words', () => {
 })
 
 describe('compressed bitmaps', () => {
-  // A run of red, then the row before again.
+  // A run of red, then the previous row again.
   const data = bytes('64 00f8 04')
 
   test('with and without a header', () => {
@@ -152,7 +152,7 @@ describe('interleaved orders', () => {
     expect(decode('84 01020304  08', 4, 3).slice(4)).toEqual([1, 2, 3, 4, 1, 2, 3, 4])
     expect(decode('88 0102030405060708  f9', 8, 2).slice(8)).toEqual([254, 253, 3, 4, 5, 6, 7, 8])
     expect(decode('88 0102030405060708  fa', 8, 2).slice(8)).toEqual([254, 2, 252, 4, 5, 6, 7, 8])
-    // The first row's end parts two runs of background.
+    // The first row's end separates two runs of background.
     expect(decode('84 01020304  02 02', 4, 2).slice(4)).toEqual([1, 2, 252, 4])
     expect(decode('04 04', 4, 2).slice(4)).toEqual([0, 0, 0, 0])
   })

@@ -1,4 +1,7 @@
-/** A recording of an RDP desktop: any second of it is what its updates show up to there, by way of keyframes. */
+/**
+ * A recording of an RDP desktop: a seek to any second, by keyframes, shows the same as drawing all updates up
+ * to it.
+ */
 import { Buffer } from 'node:buffer'
 import { afterAll, expect, test } from 'vitest'
 import { FRAME } from '../../../../../recordings/container/frames.ts'
@@ -18,7 +21,7 @@ function graphics(at: number, code: number, data: Uint8Array): Step {
   return { at, type: FRAME.graphics, payload: message(code, data) }
 }
 
-/** Noise for a second, 64 KB at a time, so that there are keyframes. */
+/** Makes noise for a second, 64 KB at a time, so that there are keyframes. */
 function noise(at: number): Step {
   const data = Buffer.alloc(TILE.width * TILE.height * 4)
   for (let byte = 0; byte < data.length; byte += 4) {

@@ -1,4 +1,4 @@
-/** An RDP channel's frames drawn: cut anywhere, gone on with from any snapshot, whatever of it is broken. */
+/** An RDP channel's frames drawn: cut anywhere, continued from any snapshot, with any part broken. */
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -37,7 +37,7 @@ const UPDATES = [
   message(6, Buffer.alloc(0)),
 ]
 
-/** All that is to be seen, the pointer too. */
+/** Returns all visible content, including the pointer. */
 function shown(painter: Painter): unknown {
   return { pixels: [...painter.picture().pixels], stopped: painter.stopped }
 }
@@ -71,7 +71,7 @@ test('the same from each snapshot on', () => {
       first.apply({ type: FRAME.graphics, payload })
       second.apply({ type: FRAME.graphics, payload })
     }
-    // A pointer of the cache too, which came before.
+    // Also a pointer of the cache, from an earlier update.
     for (const painter of [first, second]) {
       painter.apply({ type: FRAME.graphics, payload: message(10, words(2)) })
     }
@@ -117,7 +117,7 @@ describe('frames', () => {
     painter.apply({ type: FRAME.graphics, payload: message(5, Buffer.alloc(0)) })
     expect(painter.pointer).toBeUndefined()
     painter.apply({ type: FRAME.graphics, payload: message(6, Buffer.alloc(0)) })
-    // The arrow's black edge, and white within.
+    // The arrow's black edge, and white inside.
     expect(painter.picture().pixels[(5 + 3) * 32 + 4 + 1]).toBe(0xffffffff)
   })
 

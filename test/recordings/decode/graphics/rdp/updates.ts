@@ -1,4 +1,4 @@
-/** Updates of RDP for tests. */
+/** Builds updates of RDP for tests. */
 import { Buffer } from 'node:buffer'
 import { greyPalette } from '../../../../../recordings/decode/graphics/rdp/colours.ts'
 import { MESSAGE_HEAD, writeUpdateHead } from '../../../../../recordings/decode/graphics/rdp/message.ts'
@@ -13,7 +13,7 @@ export function encodeUpdateHead(code: number, length: number): Buffer {
   return head
 }
 
-/** An update as it stands in `graphics` frames. */
+/** Builds an update as in `graphics` frames. */
 export const message = (code: number, data: Uint8Array): Buffer =>
   Buffer.concat([encodeUpdateHead(code, data.length), data])
 
@@ -29,7 +29,7 @@ export interface BitmapOptions {
   data: Uint8Array
 }
 
-/** A bitmap of an update; it goes to the upper left corner where nothing else is said. */
+/** Builds a bitmap of an update, by default at the upper left corner. */
 export function bitmap({ left = 0, top = 0, width, height, ...more }: BitmapOptions): Buffer {
   const { right = left + width - 1, bottom = top + height - 1, depth, flags = 0, data } = more
   return Buffer.concat([words(left, top, right, bottom, width, height, depth, flags, data.length), data])
@@ -38,7 +38,7 @@ export function bitmap({ left = 0, top = 0, width, height, ...more }: BitmapOpti
 export const bitmapUpdate = (...bitmaps: Buffer[]): Buffer =>
   Buffer.concat([words(1, bitmaps.length), ...bitmaps])
 
-/** One colour of 0xRRGGBB, run-length encoded: what a bitmap takes besides its place. */
+/** Builds the data of a bitmap of one colour, 0xRRGGBB, run-length encoded. */
 export function run(width: number, height: number, colour: number): Omit<BitmapOptions, 'left' | 'top'> {
   const orders: Buffer[] = []
   for (let left = width * height; left > 0; left -= 0xffff) {
@@ -49,7 +49,7 @@ export function run(width: number, height: number, colour: number): Omit<BitmapO
   return { width, height, depth: 24, flags: 0x401, data: Buffer.concat(orders) }
 }
 
-/** An update that fills an area with a colour of 0xRRGGBB. */
+/** Builds an update that fills an area with a colour of 0xRRGGBB. */
 export const filled = (
   { x, y, width, height }: { x: number; y: number; width: number; height: number },
   colour: number,
@@ -69,7 +69,7 @@ export interface PointerOptions {
   transparency?: Uint8Array
 }
 
-/** Without the depth before it: a colour pointer. */
+/** Builds a pointer update without the depth: a colour pointer. */
 export function pointer(options: PointerOptions): Buffer {
   const { cacheIndex = 0, hotX = 0, hotY = 0, width, height, colours } = options
   const { transparency = new Uint8Array(0) } = options

@@ -12,7 +12,7 @@ import { compactLength, rectangle, uint32, update } from '../../../../proxies/vn
 
 const SIZE = { width: 8, height: 4 }
 const ALL = { x: 0, y: 0, ...SIZE }
-/** Blue, green, red, nothing: as RGB888 writes them. */
+/** Blue, green, red, unused: as in RGB888. */
 const RED = Buffer.of(0, 0, 255, 0)
 const GREEN = Buffer.of(0, 255, 0, 0)
 const BLUE = Buffer.of(255, 0, 0, 0)
@@ -29,7 +29,7 @@ function drawn(...graphics: Uint8Array[]): RfbPainter {
   return painter
 }
 
-/** A letter for each pixel. */
+/** Returns a letter for each pixel. */
 function shown(painter: RfbPainter): string[] {
   const { width, height, pixels } = painter.picture()
   const letters = new Map([
@@ -139,7 +139,7 @@ test('colours of a map are those that were set', () => {
   const painter = painterOf(SIZE, mapped)
   const map = Buffer.of(1, 0, 0, 7, 0, 2, 255, 255, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0)
   const fill = (value: number) => update(rectangle(ALL, ENCODING.RRE, uint32(0), Buffer.of(value)))
-  // A format holds from the next message on, so the map needs one before it.
+  // A format applies from the next message on, so a message must precede the map.
   painter.apply({ type: FRAME.graphics, payload: Buffer.concat([fill(0), map, fill(8)]) })
   expect(shown(painter)[0]).toBe('gggggggg')
   const restored = RfbPainter.restore(JSON.parse(JSON.stringify(painter.snapshot())), painter.framebuffer)
@@ -256,7 +256,7 @@ test.each([
   }
 })
 
-/** What follows in a stream that `zlibbed` has begun. */
+/** Continues a stream that `zlibbed` has begun. */
 function goingOn(data: Uint8Array): Buffer {
   const bytes = deflateRawSync(data, { finishFlush: 2 })
   return Buffer.concat([uint32(bytes.length), bytes])
@@ -271,7 +271,7 @@ test.each([
   let turns = 0
   for (let at = 0; at < bytes.length || painter.isPaused; turns++) at += painter.paint(bytes.subarray(at))
   expect(shown(painter)[0]).toBe(row)
-  // The message, its rectangle, and pauses: a pixel's four bytes count as one that was painted.
+  // The message, its rectangle, and pauses: a pixel's four bytes count as one painted pixel.
   expect(painter.painted).toBeGreaterThanOrEqual(data.length / 4 - 16)
   expect(turns).toBeGreaterThanOrEqual(pauses + 2)
   const green = Buffer.of(1, 0, 255, 0)
@@ -304,7 +304,7 @@ test('a broken stream of zlib takes with it what goes through it, until it begin
   }
 })
 
-/** Its head: no tables, no data. */
+/** Returns the head of a JPEG: no tables, no data. */
 function jpeg(width: number, height: number, kind = 0xc0): Buffer {
   const frame = Buffer.of(8, height >> 8, height & 255, width >> 8, width & 255, 1, 1, 0x11, 0)
   return Buffer.concat([
@@ -318,7 +318,7 @@ test('a desktop that is too large is refused', () => {
   expect(() => new RfbPainter({ width: MAX_PIXELS, height: 2 })).toThrow(/expected a desktop of 1 to/)
 })
 
-/** Red, green and blue of each pixel as the gradient filter writes them, `max` at most. */
+/** Returns red, green and blue of each pixel as the gradient filter writes them, at most `max`. */
 function gradient(parts: readonly number[], width: number, max: readonly number[]): number[] {
   const at = (x: number, y: number, part: number) => (x < 0 || y < 0 ? 0 : parts[(y * width + x) * 3 + part]!)
   return parts.map((value, index) => {

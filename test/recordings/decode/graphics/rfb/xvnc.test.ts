@@ -1,4 +1,4 @@
-/** What TigerVNC's server sends, drawn: pixel by pixel what its own display shows. */
+/** The stream of TigerVNC's server, drawn: equal to its own display, pixel by pixel. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ENCODING } from '../../../../../proxies/vnc/codec/encodings.ts'
 import { type PixelFormat, RGB888 } from '../../../../../proxies/vnc/codec/pixel-format.ts'
@@ -11,7 +11,7 @@ import { startX11vnc, startXvnc, X11VNC_PEERS, XVNC_PEERS, type Xvnc } from '../
 
 const [WIDTH, HEIGHT] = [300, 200]
 
-/** Text-like, flat, smooth and noisy parts, so that servers choose among what an encoding has. */
+/** Text-like, flat, smooth and noisy parts, so that servers use all kinds of an encoding. */
 function scene(seed: number): Picture {
   const rgb = Buffer.alloc(WIDTH * HEIGHT * 3)
   for (let y = 0; y < HEIGHT; y++) {
@@ -48,7 +48,10 @@ function pictureOf({ framebuffer: { width, height, bytes } }: RfbPainter): Pictu
   return { width, height, rgb }
 }
 
-/** Draws up to a place where a snapshot can be taken, then goes on from the snapshot; `tries`: places to be tried. */
+/**
+ * Draws up to a place that allows a snapshot, then continues from the snapshot; `tries`: number of places to
+ * try.
+ */
 function drawnBySnapshots(capture: Capture, tries: number): RfbPainter[] {
   const graphics = capture.frames.filter(({ type }) => type === FRAME.graphics)
   const bytes = Buffer.concat(graphics.map(({ payload }) => payload))
