@@ -8,7 +8,7 @@
 import { Buffer } from 'node:buffer'
 import { Secret } from '../model/secret.ts'
 import type { AuditRepository, SettingRepository } from '../store/store.ts'
-import type { Vault } from '../vault/credentials.ts'
+import type { Vault } from '../vault/vault.ts'
 import type { Head } from './chain.ts'
 
 const SETTING = 'audit.anchor'

@@ -10,7 +10,7 @@ import { openBucket } from '../recording-service/bucket.ts'
 import { openRecordingKeys, RecordingService } from '../recording-service/service.ts'
 import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
-import { openVault, type Vault } from '../vault/credentials.ts'
+import { openVault, type Vault } from '../vault/vault.ts'
 
 /** The database and its keys, which the command line uses also while the broker runs. */
 export interface Foundation {

@@ -8,7 +8,7 @@ import type { SessionCredential } from '../contract/gate.ts'
 import type { Right } from '../model/rights.ts'
 import { authorityOf } from '../vault/authority.ts'
 import { certify, NONCE_BYTES, principalFlaw } from '../vault/certificate.ts'
-import type { Vault } from '../vault/credentials.ts'
+import type { Vault } from '../vault/vault.ts'
 
 /** Allows for targets whose clock is behind. */
 export const VALID_BEFORE_NOW_S = 60

@@ -5,7 +5,8 @@ import type { AuthenticationMethod } from '../model/authentication-methods.ts'
 import type { TargetKind } from '../model/objects.ts'
 import { isTerminalProtocol, type Protocol } from '../model/rights.ts'
 import { needsNoCredential, type VncOptions } from '../model/vnc-options.ts'
-import { type Credential as Stored, type Vault, wipe } from '../vault/credentials.ts'
+import { type Credential as Stored, wipe } from '../vault/credentials.ts'
+import type { Vault } from '../vault/vault.ts'
 import { type CertifiedSession, certificateFor } from './certificates.ts'
 
 export type SessionCredentials =

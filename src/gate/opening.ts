@@ -9,19 +9,17 @@ import type { RecordingGrant } from '../../recordings/container/grant.ts'
 import { canonicalName, resolveTarget, type Target } from '../access/targets.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { EventFields } from '../audit/events/fields.ts'
-import type { OpenAnswer, OpenRequest, SessionLimits } from '../contract/gate.ts'
-import { type Grounds, keyOf } from '../identity/basis.ts'
+import type { OpenAnswer, OpenRequest } from '../contract/gate.ts'
+import { type Basis, type Grounds, keyOf } from '../identity/basis.ts'
 import { type CertificateLimits, limitsOf } from '../identity/certificate-options.ts'
-import { formatTarget, parseTargetName } from '../model/login.ts'
-import { FACTORY_CONNECTION_POLICIES, type User } from '../model/objects.ts'
-import type { Right } from '../model/rights.ts'
+import { formatTarget, parseTargetName, type WantedTarget } from '../model/login.ts'
+import type { Id, User } from '../model/objects.ts'
+import type { Protocol, Right } from '../model/rights.ts'
 import { Secret } from '../model/secret.ts'
-import { usableTypes } from '../model/vnc-options.ts'
 import type { RecordingService } from '../recording-service/service.ts'
 import type { Store } from '../store/store.ts'
-import type { Vault } from '../vault/credentials.ts'
-import { credentialsFor, isCredentialOptional, methodsFor } from './credentials.ts'
-import { knownTypes } from './host-keys.ts'
+import type { Vault } from '../vault/vault.ts'
+import { Denial } from './denial.ts'
 import { claimAccount } from './lock.ts'
 import { logonFor, logsInItself } from './logons.ts'
 import {
@@ -31,6 +29,7 @@ import {
   sessionFields,
   targetFields,
 } from './running.ts'
+import { accessFor, openSession, termsFor } from './session-access.ts'
 import { whoFields } from './sign-ins.ts'
 import type { SignedIn } from './signed-in.ts'
 
@@ -39,9 +38,6 @@ import type { SignedIn } from './signed-in.ts'
  */
 export const MAX_SESSIONS_PER_USER = 500
 export const MAX_SESSIONS = 10_000
-
-const NO_SECURITY_TYPE =
-  'of the security_types in the connection policy none is left that goes with the stored credential and with the host keys that are pinned'
 
 export interface OpeningOptions {
   store: Store
@@ -60,9 +56,6 @@ interface Allowed {
   limits: CertificateLimits | undefined
 }
 
-/** Audits the reason. Returns the answer with the message, which is for the user. */
-type Deny = (reason: string, message?: string) => Promise<OpenAnswer>
-
 export class Opening {
   readonly #options: OpeningOptions
   #draining: string | undefined
@@ -77,13 +70,23 @@ export class Opening {
   }
 
   async open(signedIn: SignedIn, request: OpenRequest): Promise<OpenAnswer> {
-    const { login, source, basis } = signedIn
-    const key = keyOf(basis)
     const { target: chosen } = request
-    const wanted = chosen === undefined || signedIn.isBound ? login.target : parseTargetName(chosen)
+    const wanted = chosen === undefined || signedIn.isBound ? signedIn.login.target : parseTargetName(chosen)
     if (!wanted) return { result: 'denied', message: 'no target was named' }
     let where: EventFields = Object.fromEntries(Object.entries(wanted).filter(([, name]) => name !== ''))
-    const deny: Deny = async (reason, message = reason) => {
+    try {
+      if (this.#draining !== undefined) throw new Denial(this.#draining)
+      const person = await this.#person(signedIn, wanted)
+      const found = await this.#found(signedIn, wanted, request.protocol)
+      where = targetFields(found)
+      const allowed = allowedAt(found, signedIn.basis)
+      this.#requirePlace(person)
+      return await this.#withAccount(person, found.accountId, () =>
+        this.#prepare(person, signedIn, request, allowed),
+      )
+    } catch (error) {
+      if (!(error instanceof Denial)) throw error
+      const { reason, message } = error
       await this.#options.audit.record('session.denied', {
         ...whoFields(signedIn),
         protocol: request.protocol,
@@ -92,56 +95,49 @@ export class Opening {
       })
       return { result: 'denied', message }
     }
-    if (this.#draining !== undefined) return await deny(this.#draining)
-    // Rights may have been removed since the sign-in.
-    const grounds = this.#options.grounds()
-    const flaw = await grounds.flawOf(basis, source.address)
-    const person = await grounds.user(signedIn.userId)
-    if (!person || flaw !== undefined) {
-      return await deny(
-        flaw ?? 'the user was removed',
-        `the target ${formatTarget(wanted)} does not exist, or you may not open it`,
-      )
-    }
-    const rows = await this.#options.store.access.sessionTargets(signedIn.userId, { device: wanted.device })
-    const resolution = resolveTarget(rows, wanted, request.protocol)
-    if (resolution.result !== 'found') return await deny(resolution.message)
-    where = targetFields(resolution.target)
-    if (resolution.target.rights.length === 0) {
-      return await deny(
-        `the service ${resolution.target.serviceName} allows nothing that you have a right to`,
-      )
-    }
-    const limits = key?.certificate && limitsOf(key.certificate)
-    const target = limits ? without(resolution.target, limits.withheld) : resolution.target
-    if (target.rights.length === 0) {
-      return await deny('your certificate withholds all that you have a right to there')
-    }
-    return await this.#begin(person, signedIn, request, { found: target, limits }, deny)
   }
 
-  async #begin(
-    person: User,
-    signedIn: SignedIn,
-    request: OpenRequest,
-    allowed: Allowed,
-    deny: Deny,
-  ): Promise<OpenAnswer> {
-    const { store, running, now } = this.#options
-    if (running.count >= MAX_SESSIONS) return await deny('too many sessions are open, try again later')
+  /** Returns the user, whose rights may have been removed since the sign-in. @throws Denial */
+  async #person({ userId, source, basis }: SignedIn, wanted: WantedTarget): Promise<User> {
+    const grounds = this.#options.grounds()
+    const flaw = await grounds.flawOf(basis, source.address)
+    const person = await grounds.user(userId)
+    if (person && flaw === undefined) return person
+    throw new Denial(
+      flaw ?? 'the user was removed',
+      `the target ${formatTarget(wanted)} does not exist, or you may not open it`,
+    )
+  }
+
+  /** @throws Denial */
+  async #found({ userId }: SignedIn, wanted: WantedTarget, protocol: Protocol): Promise<Target> {
+    const rows = await this.#options.store.access.sessionTargets(userId, { device: wanted.device })
+    const resolution = resolveTarget(rows, wanted, protocol)
+    if (resolution.result !== 'found') throw new Denial(resolution.message)
+    return resolution.target
+  }
+
+  /** @throws Denial if as many sessions are open as may be */
+  #requirePlace(person: User): void {
+    const { running } = this.#options
+    if (running.count >= MAX_SESSIONS) throw new Denial('too many sessions are open, try again later')
     if (running.ofUser(person.id) >= MAX_SESSIONS_PER_USER) {
-      return await deny(`you have ${MAX_SESSIONS_PER_USER} sessions open: close one first`)
+      throw new Denial(`you have ${MAX_SESSIONS_PER_USER} sessions open: close one first`)
     }
-    const { accountId } = allowed.found
-    if (accountId === undefined) return await this.#prepare(person, signedIn, request, allowed, deny)
+  }
+
+  /** Runs `work` while no other user can claim the account, if its policy locks it. @throws Denial */
+  async #withAccount<T>(person: User, accountId: Id | undefined, work: () => Promise<T>): Promise<T> {
+    const { store, running, now } = this.#options
+    if (accountId === undefined) return await work()
     const release = await claimAccount(store, running, accountId, person.id, now())
     if (!release) {
-      return await deny(
+      throw new Denial(
         'somebody else is using this account, and its checkout policy locks it: try again later',
       )
     }
     try {
-      return await this.#prepare(person, signedIn, request, allowed, deny)
+      return await work()
     } finally {
       release()
     }
@@ -152,24 +148,16 @@ export class Opening {
     { source, basis, kept }: SignedIn,
     request: OpenRequest,
     { found, limits }: Allowed,
-    deny: Deny,
   ): Promise<OpenAnswer> {
-    const { store, vault, audit, recordings, running, now } = this.#options
-    const { accountId } = found
-    const policy = await store.connectionPolicies.find(
-      found.connectionPolicyId ?? FACTORY_CONNECTION_POLICIES[found.protocol],
-    )
-    if (!policy) return await deny('the connection policy of the service is gone')
-    const methods = methodsFor(found, policy.ssh.authenticationMethods)
-    if (methods.length === 0) {
-      return await deny('the connection policy of the service names no method to sign in at this target')
-    }
+    const { store, now } = this.#options
+    const terms = await termsFor(store, found)
     const logon =
-      accountId === undefined && !logsInItself(found)
+      found.accountId === undefined && !logsInItself(found)
         ? logonFor(found, kept, request.logon, request.target === undefined)
         : undefined
     if (logon && 'ask' in logon) return { result: 'logon_needed', question: logon.ask }
     const target = logon ? { ...found, accountName: logon.login, accountLogin: logon.login } : found
+    const { ssh } = terms.policy
     const session: RunningSession = {
       id: ulid(),
       userId: person.id,
@@ -178,49 +166,46 @@ export class Opening {
       target,
       begin: now(),
       isRecorded: target.isRecorded,
-      tellsWatched: policy.ssh.tellWatched,
+      tellsWatched: ssh.tellWatched,
       basis,
-      hostCaKeys: policy.ssh.hostCaKeys,
+      hostCaKeys: ssh.hostCaKeys,
     }
-    const signIn = await credentialsFor(vault, session, methods, {
-      isOptional: isCredentialOptional(found.protocol, methods, policy.vnc),
-      ...(logon && { logon }),
-    })
-    if (signIn.result === 'refused') return await deny(signIn.message)
-    const hostKeyTypes = await knownTypes(store.hostKeys, target)
-    const securityTypes = usableTypes(policy.vnc.securityTypes, {
-      hasCredential: signIn.credentials.length > 0,
-      hasToShowKey: target.hostKeyPolicy === 'pinned',
-      keyTypes: hostKeyTypes,
-    })
-    if (target.protocol === 'VNC' && securityTypes.length === 0) return await deny(NO_SECURITY_TYPE)
-    const canonical = canonicalName(target)
-    let recording: RecordingGrant | undefined
-    if (target.isRecorded) {
-      try {
-        recording = await recordings.prepare(session.id, session.begin, {
-          user: session.user,
-          client: source.address,
-          target: canonical,
-          host: target.host,
-          protocol: target.protocol,
-          ...(target.isStrict && { recording_mode: 'strict' }),
-        })
-        session.recording = {
-          path: join(recording.directory, FILE_NAME),
-          key: Secret.of(recording.key),
-        }
-      } catch (error) {
-        const reason = `the recording cannot begin: ${error instanceof Error ? error.message : String(error)}`
-        await audit.record('recording.failed', { ...sessionFields(session), reason })
-        return await deny(
-          reason,
-          'the session cannot be recorded, so it is not opened: tell an administrator',
-        )
+    const access = await accessFor(this.#options, session, terms, logon)
+    const recording = target.isRecorded ? await this.#prepareRecording(session) : undefined
+    await this.#register(session, access.serial)
+    return { result: 'opened', session: openSession(session, terms, access, { logon, limits, recording }) }
+  }
+
+  /** @throws Denial */
+  async #prepareRecording(session: RunningSession): Promise<RecordingGrant> {
+    const { audit, recordings } = this.#options
+    const { target } = session
+    try {
+      const recording = await recordings.prepare(session.id, session.begin, {
+        user: session.user,
+        client: session.source.address,
+        target: canonicalName(target),
+        host: target.host,
+        protocol: target.protocol,
+        ...(target.isStrict && { recording_mode: 'strict' }),
+      })
+      session.recording = {
+        path: join(recording.directory, FILE_NAME),
+        key: Secret.of(recording.key),
       }
+      return recording
+    } catch (error) {
+      const reason = `the recording cannot begin: ${error instanceof Error ? error.message : String(error)}`
+      await audit.record('recording.failed', { ...sessionFields(session), reason })
+      throw new Denial(reason, 'the session cannot be recorded, so it is not opened: tell an administrator')
     }
+  }
+
+  /** Audits and lists the session; `serial` is that of its certificate. */
+  async #register(session: RunningSession, serial: bigint | undefined): Promise<void> {
+    const { store, audit, recordings, running } = this.#options
+    const { target } = session
     const authorization = target.authorizationNames.join(', ')
-    const { credentials, serial } = signIn
     const opening = audit.record('session.open', {
       ...sessionFields(session),
       authorization,
@@ -245,42 +230,23 @@ export class Opening {
       })
       throw error
     }
-    return {
-      result: 'opened',
-      session: {
-        id: session.id,
-        user: session.user,
-        target: {
-          canonical,
-          protocol: target.protocol,
-          host: target.host,
-          port: target.port,
-          login: target.accountLogin,
-          device: target.deviceName,
-          service: target.serviceName,
-        },
-        credentials,
-        ...(accountId === undefined && logsInItself(found) && { isPersonal: true as const }),
-        ...(logon && { question: logon.question }),
-        hostKeyTypes,
-        wantsHostCertificate: target.hostKeyPolicy === 'ca',
-        rights: target.rights,
-        ...(limits && { limits: sessionLimits(limits) }),
-        options: { ...policy.ssh, authenticationMethods: methods },
-        loginOptions: policy.login,
-        vncOptions: { ...policy.vnc, securityTypes },
-        rdpOptions: policy.rdp,
-        ...(recording && { recording }),
-        ...(target.isStrict && { isStrict: true as const }),
-      },
-    }
   }
+}
+
+/** Returns the target with the rights that the certificate of the sign-in leaves. @throws Denial */
+function allowedAt(target: Target, basis: Basis): Allowed {
+  if (target.rights.length === 0) {
+    throw new Denial(`the service ${target.serviceName} allows nothing that you have a right to`)
+  }
+  const certificate = keyOf(basis)?.certificate
+  const limits = certificate && limitsOf(certificate)
+  const found = limits ? without(target, limits.withheld) : target
+  if (found.rights.length === 0) {
+    throw new Denial('your certificate withholds all that you have a right to there')
+  }
+  return { found, limits }
 }
 
 function without(target: Target, withheld: readonly Right[]): Target {
   return { ...target, rights: target.rights.filter((right) => !withheld.includes(right)) }
-}
-
-function sessionLimits({ forcedCommand, noTerminal }: CertificateLimits): SessionLimits {
-  return { noTerminal, ...(forcedCommand && { forcedCommand: Uint8Array.from(forcedCommand) }) }
 }

@@ -16,7 +16,7 @@ import { recordingAt } from '../../recordings/storage/catalog.ts'
 import type { SessionRecord } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { SettingRepository } from '../store/store.ts'
-import type { Vault } from '../vault/credentials.ts'
+import type { Vault } from '../vault/vault.ts'
 import { SignedRecording } from './signed.ts'
 
 /** Settings with the broker's own recording keys, sealed. */

@@ -2,7 +2,8 @@ import { nameKey } from '../model/names.ts'
 import type { CheckoutPolicy } from '../model/objects.ts'
 import { FactoryError } from './engine/errors.ts'
 import type { CheckoutPolicyRow, Db, StoreContext } from './migrations/schema.ts'
-import { flag, key, listed, refuseInUse, rowOf, setColumns, unchanged, write } from './query.ts'
+import { namedRepository } from './named.ts'
+import { flag, key, refuseInUse, setColumns } from './query.ts'
 import { column } from './searchable.ts'
 import type { Repository } from './store.ts'
 
@@ -17,67 +18,58 @@ export const CHECKOUT_POLICY_FIELDS = {
 }
 
 /** Factory policies can be changed, but neither renamed nor removed: other objects rely on them. */
-export function checkoutPolicyRepository({ db, newId }: StoreContext): Repository<CheckoutPolicy> {
-  const find = async (from: Db, idOrName: string): Promise<CheckoutPolicy | undefined> => {
-    const row = await rowOf(select(from), idOrName)
-    return row && policy(row)
-  }
-  return {
-    list: (page) => listed(select(db), policy, CHECKOUT_POLICY_FIELDS, ['policy_name'], page),
+export function checkoutPolicyRepository(context: StoreContext): Repository<CheckoutPolicy> {
+  return namedRepository(context, {
+    type: TYPE,
+    table: 'checkout_policies',
+    fields: CHECKOUT_POLICY_FIELDS,
+    standard: 'policy_name',
+    select,
+    object: policy,
+    nameOf: ({ policyName }) => policyName,
 
-    find: (idOrName) => find(db, idOrName),
-
-    create: (object) =>
-      write(db, { type: TYPE, name: object.policyName }, async (tx) => {
-        const id = newId()
-        await tx
-          .insertInto('checkout_policies')
-          .values({
-            id,
-            policy_name: object.policyName,
-            name_key: nameKey(object.policyName),
-            description: object.description,
-            enable_lock: Number(object.enableLock),
-            max_duration: object.maxDuration,
-            is_factory: 0,
-          })
-          .execute()
-        return (await find(tx, id))!
-      }),
-
-    update: (id, change, expected) =>
-      write(db, { type: TYPE, name: change.policyName ?? id }, async (tx) => {
-        const old = unchanged(await find(tx, id), TYPE, id, expected)
-        const isRenamed = change.policyName !== undefined && change.policyName !== old.policyName
-        if (old.isFactory && isRenamed) throw new FactoryError(TYPE, old.policyName, 'renamed')
-        await setColumns(tx, 'checkout_policies', id, {
-          policy_name: change.policyName,
-          name_key: key(change.policyName),
-          description: change.description,
-          enable_lock: flag(change.enableLock),
-          max_duration: change.maxDuration,
+    insert: async (tx, id, object: Omit<CheckoutPolicy, 'id'>) => {
+      await tx
+        .insertInto('checkout_policies')
+        .values({
+          id,
+          policy_name: object.policyName,
+          name_key: nameKey(object.policyName),
+          description: object.description,
+          enable_lock: Number(object.enableLock),
+          max_duration: object.maxDuration,
+          is_factory: 0,
         })
-        return (await find(tx, id))!
-      }),
+        .execute()
+    },
 
-    remove: (id, expected) =>
-      write(db, { type: TYPE, name: id }, async (tx) => {
-        const { policyName, isFactory } = unchanged(await find(tx, id), TYPE, id, expected)
-        if (isFactory) throw new FactoryError(TYPE, policyName, 'removed')
-        await refuseInUse(TYPE, policyName, [
-          {
-            type: 'account',
-            query: tx
-              .selectFrom('accounts as a')
-              .innerJoin('domains as d', 'd.id', 'a.domain_id')
-              .select((e) => e(e('a.account_name', '||', '@'), '||', e.ref('d.domain_name')).as('name'))
-              .where('a.checkout_policy_id', '=', id)
-              .orderBy('a.name_key'),
-          },
-        ])
-        await tx.deleteFrom('checkout_policies').where('id', '=', id).execute()
-      }),
-  }
+    change: async (tx, id, change, old) => {
+      const isRenamed = change.policyName !== undefined && change.policyName !== old.policyName
+      if (old.isFactory && isRenamed) throw new FactoryError(TYPE, old.policyName, 'renamed')
+      await setColumns(tx, 'checkout_policies', id, {
+        policy_name: change.policyName,
+        name_key: key(change.policyName),
+        description: change.description,
+        enable_lock: flag(change.enableLock),
+        max_duration: change.maxDuration,
+      })
+    },
+
+    requireUnused: async (tx, { id, policyName, isFactory }) => {
+      if (isFactory) throw new FactoryError(TYPE, policyName, 'removed')
+      await refuseInUse(TYPE, policyName, [
+        {
+          type: 'account',
+          query: tx
+            .selectFrom('accounts as a')
+            .innerJoin('domains as d', 'd.id', 'a.domain_id')
+            .select((e) => e(e('a.account_name', '||', '@'), '||', e.ref('d.domain_name')).as('name'))
+            .where('a.checkout_policy_id', '=', id)
+            .orderBy('a.name_key'),
+        },
+      ])
+    },
+  })
 }
 
 function select(db: Db) {

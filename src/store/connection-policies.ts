@@ -7,7 +7,8 @@ import { formatSshOptions, parseSshOptions } from '../model/ssh-options.ts'
 import { formatVncOptions, parseVncOptions } from '../model/vnc-options.ts'
 import { FactoryError } from './engine/errors.ts'
 import type { ConnectionPolicyRow, Db, StoreContext } from './migrations/schema.ts'
-import { key, listed, refuseInUse, rowOf, setColumns, unchanged, write } from './query.ts'
+import { namedRepository } from './named.ts'
+import { key, refuseInUse, setColumns } from './query.ts'
 import { column } from './searchable.ts'
 import type { Repository } from './store.ts'
 
@@ -22,75 +23,66 @@ export const CONNECTION_POLICY_FIELDS = {
 }
 
 /** Factory policies can be changed, but neither renamed nor removed: other objects rely on them. */
-export function connectionPolicyRepository({ db, newId }: StoreContext): Repository<ConnectionPolicy> {
-  const find = async (from: Db, idOrName: string): Promise<ConnectionPolicy | undefined> => {
-    const row = await rowOf(select(from), idOrName)
-    return row && policy(row)
-  }
-  return {
-    list: (page) => listed(select(db), policy, CONNECTION_POLICY_FIELDS, ['policy_name'], page),
+export function connectionPolicyRepository(context: StoreContext): Repository<ConnectionPolicy> {
+  return namedRepository(context, {
+    type: TYPE,
+    table: 'connection_policies',
+    fields: CONNECTION_POLICY_FIELDS,
+    standard: 'policy_name',
+    select,
+    object: policy,
+    nameOf: ({ policyName }) => policyName,
 
-    find: (idOrName) => find(db, idOrName),
-
-    create: (object) =>
-      write(db, { type: TYPE, name: object.policyName }, async (tx) => {
-        const id = newId()
-        await tx
-          .insertInto('connection_policies')
-          .values({
-            id,
-            policy_name: object.policyName,
-            name_key: nameKey(object.policyName),
-            description: object.description,
-            protocol: object.protocol,
-            host_key_policy: object.hostKeyPolicy,
-            ssh_options: formatSshOptions(object.ssh),
-            login_options: formatLoginOptions(object.login),
-            vnc_options: formatVncOptions(object.vnc),
-            rdp_options: formatRdpOptions(object.rdp),
-            is_factory: 0,
-          })
-          .execute()
-        return (await find(tx, id))!
-      }),
-
-    update: (id, change, expected) =>
-      write(db, { type: TYPE, name: change.policyName ?? id }, async (tx) => {
-        const old = unchanged(await find(tx, id), TYPE, id, expected)
-        const isRenamed = change.policyName !== undefined && change.policyName !== old.policyName
-        if (old.isFactory && isRenamed) throw new FactoryError(TYPE, old.policyName, 'renamed')
-        await setColumns(tx, 'connection_policies', id, {
-          policy_name: change.policyName,
-          name_key: key(change.policyName),
-          description: change.description,
-          protocol: change.protocol,
-          host_key_policy: change.hostKeyPolicy,
-          ssh_options: change.ssh && formatSshOptions(change.ssh),
-          login_options: change.login && formatLoginOptions(change.login),
-          vnc_options: change.vnc && formatVncOptions(change.vnc),
-          rdp_options: change.rdp && formatRdpOptions(change.rdp),
+    insert: async (tx, id, object: Omit<ConnectionPolicy, 'id'>) => {
+      await tx
+        .insertInto('connection_policies')
+        .values({
+          id,
+          policy_name: object.policyName,
+          name_key: nameKey(object.policyName),
+          description: object.description,
+          protocol: object.protocol,
+          host_key_policy: object.hostKeyPolicy,
+          ssh_options: formatSshOptions(object.ssh),
+          login_options: formatLoginOptions(object.login),
+          vnc_options: formatVncOptions(object.vnc),
+          rdp_options: formatRdpOptions(object.rdp),
+          is_factory: 0,
         })
-        return (await find(tx, id))!
-      }),
+        .execute()
+    },
 
-    remove: (id, expected) =>
-      write(db, { type: TYPE, name: id }, async (tx) => {
-        const { policyName, isFactory } = unchanged(await find(tx, id), TYPE, id, expected)
-        if (isFactory) throw new FactoryError(TYPE, policyName, 'removed')
-        await refuseInUse(TYPE, policyName, [
-          {
-            type: 'service',
-            query: tx
-              .selectFrom('services as s')
-              .innerJoin('devices as d', 'd.id', 's.device_id')
-              .select((e) => e(e('d.device_name', '||', ':'), '||', e.ref('s.service_name')).as('name'))
-              .where('s.connection_policy_id', '=', id)
-              .orderBy('d.name_key'),
-          },
-        ])
-        await tx.deleteFrom('connection_policies').where('id', '=', id).execute()
-      }),
-  }
+    change: async (tx, id, change, old) => {
+      const isRenamed = change.policyName !== undefined && change.policyName !== old.policyName
+      if (old.isFactory && isRenamed) throw new FactoryError(TYPE, old.policyName, 'renamed')
+      await setColumns(tx, 'connection_policies', id, {
+        policy_name: change.policyName,
+        name_key: key(change.policyName),
+        description: change.description,
+        protocol: change.protocol,
+        host_key_policy: change.hostKeyPolicy,
+        ssh_options: change.ssh && formatSshOptions(change.ssh),
+        login_options: change.login && formatLoginOptions(change.login),
+        vnc_options: change.vnc && formatVncOptions(change.vnc),
+        rdp_options: change.rdp && formatRdpOptions(change.rdp),
+      })
+    },
+
+    requireUnused: async (tx, { id, policyName, isFactory }) => {
+      if (isFactory) throw new FactoryError(TYPE, policyName, 'removed')
+      await refuseInUse(TYPE, policyName, [
+        {
+          type: 'service',
+          query: tx
+            .selectFrom('services as s')
+            .innerJoin('devices as d', 'd.id', 's.device_id')
+            .select((e) => e(e('d.device_name', '||', ':'), '||', e.ref('s.service_name')).as('name'))
+            .where('s.connection_policy_id', '=', id)
+            .orderBy('d.name_key'),
+        },
+      ])
+    },
+  })
 }
 
 function select(db: Db) {

@@ -122,7 +122,7 @@ export async function write<T>(
   }
 }
 
-type Referred =
+export type Referred =
   | 'users'
   | 'user_groups'
   | 'devices'

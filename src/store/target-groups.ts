@@ -2,18 +2,8 @@ import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { Id, TargetGroup, TargetKind } from '../model/objects.ts'
 import type { Db, GroupRow, StoreContext } from './migrations/schema.ts'
-import {
-  key,
-  list,
-  listed,
-  refuseInUse,
-  requireIds,
-  rowOf,
-  setColumns,
-  type Tx,
-  unchanged,
-  write,
-} from './query.ts'
+import { namedRepository } from './named.ts'
+import { key, list, refuseInUse, requireIds, setColumns, type Tx } from './query.ts'
 import { column, related } from './searchable.ts'
 import type { Repository } from './store.ts'
 
@@ -53,61 +43,52 @@ function serviceOf(kind: Exclude<TargetKind, 'account'>) {
   })
 }
 
-export function targetGroupRepository({ db, newId }: StoreContext): Repository<TargetGroup> {
-  const find = async (from: Db, idOrName: string): Promise<TargetGroup | undefined> => {
-    const row = await rowOf(select(from), idOrName)
-    return row && targetGroup(row)
-  }
-  return {
-    list: (page) => listed(select(db), targetGroup, TARGET_GROUP_FIELDS, ['group_name'], page),
+export function targetGroupRepository(context: StoreContext): Repository<TargetGroup> {
+  return namedRepository(context, {
+    type: TYPE,
+    table: 'target_groups',
+    fields: TARGET_GROUP_FIELDS,
+    standard: 'group_name',
+    select,
+    object: targetGroup,
+    nameOf: ({ groupName }) => groupName,
 
-    find: (idOrName) => find(db, idOrName),
-
-    create: (object) =>
-      write(db, { type: TYPE, name: object.groupName }, async (tx) => {
-        const id = newId()
-        await tx
-          .insertInto('target_groups')
-          .values({
-            id,
-            group_name: object.groupName,
-            name_key: nameKey(object.groupName),
-            description: object.description,
-          })
-          .execute()
-        await setMembers(tx, id, object)
-        return (await find(tx, id))!
-      }),
-
-    update: (id, change, expected) =>
-      write(db, { type: TYPE, name: change.groupName ?? id }, async (tx) => {
-        unchanged(await find(tx, id), TYPE, id, expected)
-        await setColumns(tx, 'target_groups', id, {
-          group_name: change.groupName,
-          name_key: key(change.groupName),
-          description: change.description,
+    insert: async (tx, id, object: Omit<TargetGroup, 'id'>) => {
+      await tx
+        .insertInto('target_groups')
+        .values({
+          id,
+          group_name: object.groupName,
+          name_key: nameKey(object.groupName),
+          description: object.description,
         })
-        await setMembers(tx, id, change)
-        return (await find(tx, id))!
-      }),
+        .execute()
+      await setMembers(tx, id, object)
+    },
 
-    remove: (id, expected) =>
-      write(db, { type: TYPE, name: id }, async (tx) => {
-        const found = unchanged(await find(tx, id), TYPE, id, expected)
-        await refuseInUse(TYPE, found.groupName, [
-          {
-            type: 'the authorization for user group',
-            query: tx
-              .selectFrom('authorizations as a')
-              .innerJoin('user_groups as g', 'g.id', 'a.user_group_id')
-              .select('g.group_name as name')
-              .where('a.target_group_id', '=', id)
-              .orderBy('g.name_key'),
-          },
-        ])
-        await tx.deleteFrom('target_groups').where('id', '=', id).execute()
-      }),
-  }
+    change: async (tx, id, change) => {
+      await setColumns(tx, 'target_groups', id, {
+        group_name: change.groupName,
+        name_key: key(change.groupName),
+        description: change.description,
+      })
+      await setMembers(tx, id, change)
+    },
+
+    requireUnused: async (tx, { id, groupName }) => {
+      await refuseInUse(TYPE, groupName, [
+        {
+          type: 'the authorization for user group',
+          query: tx
+            .selectFrom('authorizations as a')
+            .innerJoin('user_groups as g', 'g.id', 'a.user_group_id')
+            .select('g.group_name as name')
+            .where('a.target_group_id', '=', id)
+            .orderBy('g.name_key'),
+        },
+      ])
+    },
+  })
 }
 
 function select(db: Db) {

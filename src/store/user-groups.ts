@@ -2,18 +2,8 @@ import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { Id, UserGroup } from '../model/objects.ts'
 import type { Db, GroupRow, StoreContext } from './migrations/schema.ts'
-import {
-  key,
-  list,
-  listed,
-  refuseInUse,
-  requireIds,
-  rowOf,
-  setColumns,
-  type Tx,
-  unchanged,
-  write,
-} from './query.ts'
+import { namedRepository } from './named.ts'
+import { key, list, refuseInUse, requireIds, setColumns, type Tx } from './query.ts'
 import { column, related } from './searchable.ts'
 import type { Repository } from './store.ts'
 
@@ -30,61 +20,52 @@ export const USER_GROUP_FIELDS = {
   id: column('id', 'user_groups.id'),
 }
 
-export function userGroupRepository({ db, newId }: StoreContext): Repository<UserGroup> {
-  const find = async (from: Db, idOrName: string): Promise<UserGroup | undefined> => {
-    const row = await rowOf(select(from), idOrName)
-    return row && userGroup(row)
-  }
-  return {
-    list: (page) => listed(select(db), userGroup, USER_GROUP_FIELDS, ['group_name'], page),
+export function userGroupRepository(context: StoreContext): Repository<UserGroup> {
+  return namedRepository(context, {
+    type: TYPE,
+    table: 'user_groups',
+    fields: USER_GROUP_FIELDS,
+    standard: 'group_name',
+    select,
+    object: userGroup,
+    nameOf: ({ groupName }) => groupName,
 
-    find: (idOrName) => find(db, idOrName),
-
-    create: (object) =>
-      write(db, { type: TYPE, name: object.groupName }, async (tx) => {
-        const id = newId()
-        await tx
-          .insertInto('user_groups')
-          .values({
-            id,
-            group_name: object.groupName,
-            name_key: nameKey(object.groupName),
-            description: object.description,
-          })
-          .execute()
-        await setUsers(tx, id, object.userIds)
-        return (await find(tx, id))!
-      }),
-
-    update: (id, change, expected) =>
-      write(db, { type: TYPE, name: change.groupName ?? id }, async (tx) => {
-        unchanged(await find(tx, id), TYPE, id, expected)
-        await setColumns(tx, 'user_groups', id, {
-          group_name: change.groupName,
-          name_key: key(change.groupName),
-          description: change.description,
+    insert: async (tx, id, object: Omit<UserGroup, 'id'>) => {
+      await tx
+        .insertInto('user_groups')
+        .values({
+          id,
+          group_name: object.groupName,
+          name_key: nameKey(object.groupName),
+          description: object.description,
         })
-        if (change.userIds !== undefined) await setUsers(tx, id, change.userIds)
-        return (await find(tx, id))!
-      }),
+        .execute()
+      await setUsers(tx, id, object.userIds)
+    },
 
-    remove: (id, expected) =>
-      write(db, { type: TYPE, name: id }, async (tx) => {
-        const group = unchanged(await find(tx, id), TYPE, id, expected)
-        await refuseInUse(TYPE, group.groupName, [
-          {
-            type: 'the authorization for target group',
-            query: tx
-              .selectFrom('authorizations as a')
-              .innerJoin('target_groups as g', 'g.id', 'a.target_group_id')
-              .select('g.group_name as name')
-              .where('a.user_group_id', '=', id)
-              .orderBy('g.name_key'),
-          },
-        ])
-        await tx.deleteFrom('user_groups').where('id', '=', id).execute()
-      }),
-  }
+    change: async (tx, id, change) => {
+      await setColumns(tx, 'user_groups', id, {
+        group_name: change.groupName,
+        name_key: key(change.groupName),
+        description: change.description,
+      })
+      if (change.userIds !== undefined) await setUsers(tx, id, change.userIds)
+    },
+
+    requireUnused: async (tx, { id, groupName }) => {
+      await refuseInUse(TYPE, groupName, [
+        {
+          type: 'the authorization for target group',
+          query: tx
+            .selectFrom('authorizations as a')
+            .innerJoin('target_groups as g', 'g.id', 'a.target_group_id')
+            .select('g.group_name as name')
+            .where('a.user_group_id', '=', id)
+            .orderBy('g.name_key'),
+        },
+      ])
+    },
+  })
 }
 
 function select(db: Db) {

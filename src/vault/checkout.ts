@@ -13,7 +13,8 @@ import {
 import type { Secret } from '../model/secret.ts'
 import { DuplicateError, MissingReferenceError } from '../store/engine/errors.ts'
 import type { Store } from '../store/store.ts'
-import type { Credential, Vault } from './credentials.ts'
+import type { Credential } from './credentials.ts'
+import type { Vault } from './vault.ts'
 
 export interface CheckedOut {
   checkoutId: Id

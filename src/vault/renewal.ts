@@ -5,9 +5,9 @@
 import { randomBytes } from 'node:crypto'
 import type { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
-import { Vault } from './credentials.ts'
 import { newMasterKey, replaceDataKey } from './master-key.ts'
 import { type DataKey, isSealedUnder, KEY_ID_BYTES, open, seal } from './seal.ts'
+import { Vault } from './vault.ts'
 
 /**
  * Reseals all values of the old data key under a new one, wrapped with `fresh`, and returns the new vault.

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type Anchor, auditAnchor } from '../../src/audit/anchor.ts'
 import { AuditLog } from '../../src/audit/log.ts'
-import { openVault } from '../../src/vault/credentials.ts'
+import { openVault } from '../../src/vault/vault.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
 import { MemoryAudit } from './memory.ts'
 

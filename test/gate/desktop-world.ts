@@ -11,7 +11,7 @@ import type { DesktopProtocol, Protocol, Right } from '../../src/model/rights.ts
 import { Secret } from '../../src/model/secret.ts'
 import { VNC_OPTIONS, type VncOptions } from '../../src/model/vnc-options.ts'
 import { openRecordingKeys, RecordingService } from '../../src/recording-service/service.ts'
-import { openVault, type Vault } from '../../src/vault/credentials.ts'
+import { openVault, type Vault } from '../../src/vault/vault.ts'
 import { quickHasher } from '../identity/quick-hasher.ts'
 import { type Estate, newService, smallEstate } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'

@@ -14,7 +14,7 @@ import type { AuthenticationMethod } from '../../src/model/authentication-method
 import { FACTORY_CONNECTION_POLICIES } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { openRecordingKeys, RecordingService } from '../../src/recording-service/service.ts'
-import { openVault, type Vault } from '../../src/vault/credentials.ts'
+import { openVault, type Vault } from '../../src/vault/vault.ts'
 import { quickHasher } from '../identity/quick-hasher.ts'
 import { type Estate, newUser, smallEstate } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'

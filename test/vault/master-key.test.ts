@@ -2,7 +2,6 @@ import { chmodSync, existsSync, readFileSync, renameSync, statSync, writeFileSyn
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Secret } from '../../src/model/secret.ts'
-import { openVault } from '../../src/vault/credentials.ts'
 import { loadMasterKey, rotateMasterKeyFile } from '../../src/vault/key-file.ts'
 import {
   formatMasterKey,
@@ -13,6 +12,7 @@ import {
   rotate,
   WRAPPED_KEY,
 } from '../../src/vault/master-key.ts'
+import { openVault } from '../../src/vault/vault.ts'
 import { type Estate, smallEstate } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
 

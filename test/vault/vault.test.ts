@@ -5,15 +5,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Secret } from '../../src/model/secret.ts'
 import { MissingReferenceError } from '../../src/store/engine/errors.ts'
 import { openStore } from '../../src/store/open.ts'
-import {
-  type Credential,
-  CredentialError,
-  MAX_PASSWORD_BYTES,
-  openVault,
-  type Vault,
-} from '../../src/vault/credentials.ts'
+import { type Credential, CredentialError, MAX_PASSWORD_BYTES } from '../../src/vault/credentials.ts'
 import { MasterKeyError } from '../../src/vault/master-key.ts'
 import { type DataKey, open, seal, UnsealError } from '../../src/vault/seal.ts'
+import { openVault, type Vault } from '../../src/vault/vault.ts'
 import { opensshKey } from '../identity/keys.ts'
 import { type Estate, newAccount, smallEstate } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'

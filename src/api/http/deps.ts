@@ -22,7 +22,7 @@ import type { Deletion } from '../../recording-service/deletion.ts'
 import type { RecordingExports } from '../../recording-service/exports.ts'
 import type { Store } from '../../store/store.ts'
 import type { Checkouts } from '../../vault/checkout.ts'
-import type { Vault } from '../../vault/credentials.ts'
+import type { Vault } from '../../vault/vault.ts'
 
 export interface SessionControl {
   /**

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { Secret } from '../../model/secret.ts'
 import type { SettingRepository } from '../../store/store.ts'
-import type { Vault } from '../../vault/credentials.ts'
+import type { Vault } from '../../vault/vault.ts'
 
 const SETTING = 'audit.receivers'
 const KEY_BYTES = 32
