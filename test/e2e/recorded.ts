@@ -83,11 +83,21 @@ export function formsOf(secret: string | Uint8Array): Buffer[] {
   return [bytes, ...texts.map((text) => Buffer.from(text)), ...wide]
 }
 
-/** Returns the files below a folder that hold one of the secrets. */
+/** Returns the files below a folder that hold one of the secrets. A running broker may replace files meanwhile. */
 export function filesWith(folder: string, secrets: readonly string[]): string[] {
   const forms = secrets.flatMap(formsOf)
   return filesBelow(folder).filter((file) => {
-    const bytes = readFileSync(file)
-    return forms.some((form) => bytes.includes(form))
+    const bytes = existing(file)
+    return bytes !== undefined && forms.some((form) => bytes.includes(form))
   })
+}
+
+/** Returns the bytes of a file, or undefined if it is gone. */
+function existing(file: string): Buffer | undefined {
+  try {
+    return readFileSync(file)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
 }

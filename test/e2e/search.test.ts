@@ -57,8 +57,9 @@ describeWithPeers('searching sessions of', ['sshd', 'ssh', 'sftp'], () => {
     ])
     terminal.send('exit\r')
     await terminal.exit()
-    const [session] = await foundSoon(broker, 'output~24 && output~marker')
-    expect(session!.id).toBe(running!.id)
+    const session = await until('the output of this session', async () =>
+      (await search(broker, 'output~24 && output~marker')).find(({ id }) => id === running!.id),
+    )
     const lines = await matches(broker, session!.id, 'output~"marker of output"')
     const line = lines.find(({ excerpt }) => excerpt === 'marker-of-output')
     expect(line).toMatchObject({ field: 'output', channel: expect.any(Number) })

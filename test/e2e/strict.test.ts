@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { FILE_NAME, KEY_FILE_NAME } from '../../recordings/container/format/limits.ts'
 import { FRAME, type Frame } from '../../recordings/container/frames.ts'
 import { makeIdentity, recipientOf, unwrapKey } from '../../recordings/container/keys.ts'
@@ -52,6 +52,14 @@ function commandOf(frames: Frame[]): string {
   return open ? String(JSON.parse(Buffer.from(open.payload).toString()).command) : ''
 }
 
+/** Waits until all sessions of the clients run; on a slow machine, until as many do as come in half a minute. */
+async function running(broker: Broker): Promise<void> {
+  const deadline = Date.now() + 30_000
+  const path = `/sessions?q=${encodeURIComponent('result=""')}`
+  while ((await broker.must<SessionRow[]>('GET', path)).length < SESSIONS && Date.now() < deadline)
+    await sleep(100)
+}
+
 /** Returns the output of the clients of `kills` brokers that were killed in the middle, by their commands. */
 async function killed(bastion: Bastion, kills: number): Promise<Map<string, RunResult>> {
   const had = new Map<string, RunResult>()
@@ -63,7 +71,8 @@ async function killed(bastion: Bastion, kills: number): Promise<Map<string, RunR
       const flags = index === 2 ? ['-tt'] : []
       had.set(named, await ssh(bastion.home, bastion.login(), [named], { flags, timeout: 60_000 }))
     })
-    await sleep(1_000 + Math.random() * 1_200)
+    await running(broker)
+    await sleep(Math.random() * 1_200)
     await broker.kill()
     await Promise.all(clients)
     broker = await startBroker({ dataFolder, ports, config: { recordings: { recipients } } })
@@ -83,11 +92,11 @@ describeWithPeers('strict recording', ['sshd', 'ssh', 'scp', 'sftp'], () => {
 
   describe('a broker that is killed at any moment', () => {
     let bastion: Bastion
-    beforeAll(async () => {
+    beforeEach(async () => {
       bastion = await start('strict')
       await bastion.broker.must('PUT', '/connectionpolicies/SSH', { recording_quota: 8 * 2 ** 30 })
     })
-    afterAll(() => bastion.stop())
+    afterEach(() => bastion.stop())
 
     test(`has on record all that ${KILLS * SESSIONS} clients were shown`, LONG, async () => {
       const had = await killed(bastion, KILLS)
