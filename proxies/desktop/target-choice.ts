@@ -10,8 +10,8 @@ import type {
   TargetEntry,
   TargetsRequest,
 } from '../../src/contract/gate.ts'
+import { MAX_LOGON_REFUSALS } from '../session/limits.ts'
 import { logonForm, logonOf } from './screens/form.ts'
-import { MAX_LOGON_REFUSALS } from './screens/limits.ts'
 import type { Screen, Size } from './screens/screen.ts'
 import { TargetList } from './screens/targets.ts'
 import { WaitingScreen } from './screens/waiting.ts'

@@ -233,7 +233,7 @@ export class RdpConnection implements ProxyConnection {
   async #leave(result: SessionResult, reason?: string, error?: number): Promise<void> {
     if (this.#isLeaving) return
     this.#isLeaving = true
-    const { connections, onClosed: onGone } = this.#options
+    const { connections, onClosed } = this.#options
     this.#abandon.abort(reason ?? 'the client has gone')
     clearTimeout(this.#idle)
     clearTimeout(this.#late)
@@ -251,7 +251,7 @@ export class RdpConnection implements ProxyConnection {
       }
       await this.#forget()
     } finally {
-      onGone()
+      onClosed()
     }
   }
 

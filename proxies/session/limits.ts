@@ -2,6 +2,8 @@
 
 /** Sign-in attempts at the gate on one connection before it is closed. */
 export const MAX_AUTH_TRIES = 6
+/** Refused logins at targets, typed on one connection, before the connection is closed. */
+export const MAX_LOGON_REFUSALS = 3
 /** Refusals in one session, each an event in the audit log, before it is ended. */
 export const MAX_DENIALS = 1_000
 /** Seconds of warning before a time limit; for shorter limits, a quarter of the limit. */

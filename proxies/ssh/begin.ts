@@ -7,7 +7,7 @@ import { type ConnectionOptions, SshConnection } from './connection.ts'
 /** Names the product but not its version. */
 export const IDENT = 'Sallyport'
 
-export interface SignedInOptions {
+export interface SshConnectionsOptions {
   gate: Gate
   connections: Connections
   /** Connectors for targets that do not speak SSH. */
@@ -17,11 +17,11 @@ export interface SignedInOptions {
 }
 
 export class SshConnections {
-  readonly #options: SignedInOptions
+  readonly #options: SshConnectionsOptions
   /** Applies to new connections. */
   motd: string | undefined
 
-  constructor(options: SignedInOptions) {
+  constructor(options: SshConnectionsOptions) {
     this.#options = options
     this.motd = options.motd
   }

@@ -4,11 +4,11 @@ import { formatLogin } from '../../src/model/login.ts'
 import { isTerminalProtocol, type Protocol, type Right } from '../../src/model/rights.ts'
 import { disconnect } from '../net/disconnect.ts'
 import type { Connections } from '../session/connections.ts'
+import { MAX_LOGON_REFUSALS } from '../session/limits.ts'
 import type { SessionResult } from '../session/session.ts'
 import type { TerminalBacks } from '../terminal/back.ts'
 import { CredentialRefusedError, INTERNAL, TargetError } from '../wording/errors.ts'
 import { connectTarget } from './back/back.ts'
-import { MAX_LOGON_REFUSALS } from './lobby/limits.ts'
 import { Lobby } from './lobby/lobby.ts'
 import type { LocalChannel } from './lobby/local.ts'
 import { SshSession } from './policy/session.ts'
@@ -234,7 +234,7 @@ export class SshConnection {
 
   /** Call when the client has left or the relay has ended. Never rejects. */
   async #leave(): Promise<void> {
-    const { gate, identity, connections, onClosed: onGone } = this.#options
+    const { gate, identity, connections, onClosed } = this.#options
     try {
       await this.#connecting
       if (this.#session) {
@@ -245,7 +245,7 @@ export class SshConnection {
     } catch {
       // The broker is gone: there is no receiver for an error.
     } finally {
-      onGone()
+      onClosed()
     }
   }
 }

@@ -7,7 +7,7 @@ import { type HostCertificate, SshFront } from './front/front.ts'
 export interface SshProxyOptions {
   gate: Gate
   /** Serves clients after sign-in. */
-  signedIn: SshConnections
+  sshConnections: SshConnections
   /** Private host keys in OpenSSH's PEM form, one per type, in order of preference. */
   hostKeys: string[]
   /** Future host keys, announced to clients before they are used. */
@@ -33,7 +33,7 @@ export class SshProxy {
       ident: IDENT,
       onSignedIn: (identity, source, client, socket) => {
         this.#listener.signedIn(socket)
-        options.signedIn.begin({ identity, source, protocol: 'SSH', client })
+        options.sshConnections.begin({ identity, source, protocol: 'SSH', client })
       },
     })
     this.#listener = new Listener({

@@ -218,7 +218,7 @@ export class VncConnection implements ProxyConnection {
   async #leave(result: SessionResult, reason?: string): Promise<void> {
     if (this.#isLeaving) return
     this.#isLeaving = true
-    const { stream, gate, identity, onClosed: onGone } = this.#options
+    const { stream, gate, identity, onClosed } = this.#options
     this.#abandon.abort(reason ?? 'the viewer has gone')
     this.#display?.close()
     clearInterval(this.#asking)
@@ -236,7 +236,7 @@ export class VncConnection implements ProxyConnection {
     } catch {
       // The broker has gone: there is no recipient.
     } finally {
-      onGone()
+      onClosed()
     }
   }
 }

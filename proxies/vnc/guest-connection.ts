@@ -127,12 +127,12 @@ export class GuestConnection implements ProxyConnection {
   #leave(): void {
     if (this.#isLeaving) return
     this.#isLeaving = true
-    const { stream, gate, identity, onClosed: onGone } = this.#options
+    const { stream, gate, identity, onClosed } = this.#options
     this.#display?.close()
     if (this.#guest) this.#room?.onGuestClosed(this.#guest)
     this.#guest = undefined
     end(stream)
     // If the broker has gone, there is no recipient.
-    gate.leave({ identity: identity.token }).then(onGone, onGone)
+    gate.leave({ identity: identity.token }).then(onClosed, onClosed)
   }
 }

@@ -44,7 +44,7 @@ export interface Listener {
 export class Fronts {
   readonly #warn: Warn
   readonly #connections: Connections
-  readonly #signedIn: SshConnections
+  readonly #sshConnections: SshConnections
   #ssh: SshProxy | undefined
   #vnc: VncProxy | undefined
   #rdp: RdpProxy | undefined
@@ -52,9 +52,9 @@ export class Fronts {
   /** The listeners to bind, in the order in which they are reported. */
   readonly listeners: Listener[] = []
 
-  private constructor(connections: Connections, signedIn: SshConnections, warn: Warn) {
+  private constructor(connections: Connections, sshConnections: SshConnections, warn: Warn) {
     this.#connections = connections
-    this.#signedIn = signedIn
+    this.#sshConnections = sshConnections
     this.#warn = warn
   }
 
@@ -64,13 +64,13 @@ export class Fronts {
     const urgent = await urgentData(warn)
     const { motd } = config.ssh
     const connections = new Connections(gate)
-    const signedIn = new SshConnections({
+    const sshConnections = new SshConnections({
       gate,
       connections,
       backs: { TELNET: telnetBack(urgent), RLOGIN: rloginBack(urgent) },
       ...(motd !== undefined && { motd }),
     })
-    const fronts = new Fronts(connections, signedIn, warn)
+    const fronts = new Fronts(connections, sshConnections, warn)
     if (config.listen.ssh) fronts.#openSsh(config, config.listen.ssh, gate)
     for (const name of Object.keys(TERMINAL_LISTENERS) as TerminalListener[]) {
       const security = await securityOf(name, config)
@@ -119,7 +119,7 @@ export class Fronts {
     const { dataDir, loginGrace, ssh } = config
     const proxy = new SshProxy({
       gate,
-      signedIn: this.#signedIn,
+      sshConnections: this.#sshConnections,
       hostKeys: hostKeys(dataDir).map((key) => key.private),
       nextHostKeys: nextHostKeys(dataDir),
       hostCertificates: this.#hostCertificates(config),
@@ -148,7 +148,7 @@ export class Fronts {
       ...(ssh.banner !== undefined && { banner: ssh.banner }),
       onSignedIn: (identity, source, client, ahead) => {
         const leg = new TerminalClientLeg(client, ahead)
-        this.#signedIn.begin({ identity, source, protocol: kind.protocol, client: leg })
+        this.#sshConnections.begin({ identity, source, protocol: kind.protocol, client: leg })
         leg.begin()
       },
     })
@@ -182,7 +182,7 @@ export class Fronts {
       if (this.#vnc && vncSecurity) this.#vnc.security = vncSecurity
       if (this.#rdp && rdpSecurity) this.#rdp.security = rdpSecurity
       const { banner, motd } = config.ssh
-      this.#signedIn.motd = motd
+      this.#sshConnections.motd = motd
       if (this.#rdp) this.#rdp.motd = motd
       if (this.#ssh) {
         this.#ssh.hostCertificates = hostCertificates

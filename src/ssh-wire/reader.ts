@@ -2,6 +2,8 @@
  * Reads SSH's data types (RFC 4251 section 5) from bytes of a peer. Bounds are checked before every read; byte strings
  * are views, never copies. Messages, and keys and certificates, each have a reader of their own that names its errors.
  */
+import { uint32At } from '../../proxies/bytes/uint32.ts'
+
 export abstract class WireReader<Bytes extends Uint8Array = Uint8Array> {
   protected readonly bytes: Bytes
   protected offset: number
@@ -25,9 +27,7 @@ export abstract class WireReader<Bytes extends Uint8Array = Uint8Array> {
   }
 
   uint32(): number {
-    const at = this.take(4)
-    const { bytes } = this
-    return bytes[at]! * 0x1000000 + ((bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!)
+    return uint32At(this.bytes, this.take(4))
   }
 
   uint64(): bigint {

@@ -17,8 +17,8 @@ export class Questions<Value> {
   ask(send: (id: number) => void): Promise<Value> {
     const id = this.#next++
     return new Promise((resolve, reject) => {
-      this.#open.set(id, { resolve, reject })
       send(id)
+      this.#open.set(id, { resolve, reject })
     })
   }
 

@@ -50,7 +50,10 @@ export class Thread<Ask, Answer> {
       ...(maxHeapMib !== undefined && { resourceLimits: { maxOldGenerationSizeMb: maxHeapMib } }),
     })
     worker.unref()
-    worker.on('message', onAnswer)
+    worker.on('message', (answer: Answer) => {
+      // A destroyed thread may have answered before it ended.
+      if (this.#worker === worker) onAnswer(answer)
+    })
     worker.on('error', (error) => this.#lost(worker, error))
     worker.on('exit', () => this.#lost(worker, this.#ended()))
     this.#worker = worker

@@ -25,7 +25,7 @@ export const TIERS: readonly Tier[] = [
       'src/audit/events': { isPure: true, may: [] },
       'src/drawing': { isPure: true, may: [] },
       'src/model': { isPure: true, may: [] },
-      'src/ssh-wire': { isPure: true, may: [] },
+      'src/ssh-wire': { isPure: true, may: ['proxies/bytes'] },
       'src/threads': { may: [] },
       'recordings/container': { may: ['src/model'] },
       'src/contract': { may: ['recordings/container', 'src/audit/events', 'src/model'] },

@@ -1,5 +1,5 @@
 /** The broker's threads: started on demand, replaced when they have died. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { Questions } from '../../src/threads/questions.ts'
 import { Thread } from '../../src/threads/thread.ts'
 
@@ -76,6 +76,33 @@ describe('a thread', () => {
     const open = ask('a')
     await Promise.all([thread.destroy(), expect(open).rejects.toThrow('the capitals thread has ended')])
     expect(await ask('b')).toBe('2:B')
+  })
+
+  test('that is destroyed is not heard any more, whatever it has answered', async () => {
+    const heard: number[] = []
+    const other = new Thread<Ask, Answer>('capitals', {
+      program: PROGRAM,
+      workerData: () => '',
+      onAnswer: ({ id }) => heard.push(id),
+    })
+    other.post({ id: 1, text: 'a' })
+    await vi.waitFor(() => expect(heard).toEqual([1]))
+    other.post({ id: 2, text: 'a' })
+    // The answer is there before this thread can read it.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300)
+    await other.destroy()
+    other.post({ id: 100, text: 'a' })
+    await vi.waitFor(() => expect(heard).toContain(100))
+    expect(heard).toEqual([1, 100])
+    await other.destroy()
+  })
+
+  test('that cannot be sent to leaves no open question', async () => {
+    const unsent = questions.ask(() => {
+      throw new Error('no thread could be started')
+    })
+    await expect(unsent).rejects.toThrow('no thread could be started')
+    expect(questions.size).toBe(0)
   })
 
   test('that does not run gets no message by send, and nothing to close', async () => {

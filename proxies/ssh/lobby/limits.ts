@@ -7,8 +7,6 @@ export const MAIN_REQUEST_MS = 250
 export const AGENT_ANSWER_MS = 20_000
 /** Keys of the user's agent offered to a target; most targets allow fewer tries (sshd's MaxAuthTries). */
 export const MAX_AGENT_KEYS = 16
-/** Refused logins at targets, typed on one connection, before the connection is closed. */
-export const MAX_LOGON_REFUSALS = 3
 /** Time to type a login. */
 export const LOGON_TIMEOUT_MS = 120_000
 /** The window that the bastion grants a client for its menu. */

@@ -57,9 +57,9 @@ export class Relay implements ChannelHost {
     client: ClientLeg,
     target: Leg,
     session: SshSession,
-    { firstId, takeMotd, onClosed: onEnd }: RelayOptions,
+    { firstId, takeMotd, onClosed }: RelayOptions,
   ) {
-    this.#onClosed = onEnd
+    this.#onClosed = onClosed
     this.takeMotd = takeMotd
     this.client = client
     this.target = target
