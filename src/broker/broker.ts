@@ -43,11 +43,16 @@ import { freeBytes, SPACE_INTERVAL_MS, SpaceWatch } from '../recording-service/s
 import { takeOver } from '../recording-service/start.ts'
 import { Uploader } from '../recording-service/uploads/uploader.ts'
 import { openUnacknowledged, type Unacknowledged } from '../sockets/outgoing.ts'
+import { openPass } from '../sockets/pass.ts'
 import { Checkouts } from '../vault/checkout.ts'
+import { maxMemoryOf, workerCommand } from '../workers/command.ts'
+import { copyingGate, GATE_COPIES } from '../workers/copying-gate.ts'
+import type { WorkerEnd } from '../workers/process.ts'
+import { LOOP_LENGTH, type WorkersOptions } from '../workers/workers.ts'
 import { EXPIRY_INTERVAL_MS, endExpiredCheckouts } from './checkout-expiry.ts'
 import { firstAdministrator } from './first-start.ts'
 import { type Foundation, openFoundation } from './foundation.ts'
-import { Fronts } from './fronts.ts'
+import { FrontDoors } from './fronts.ts'
 import { openHostTrust } from './host-trust.ts'
 import {
   createMetrics,
@@ -101,7 +106,7 @@ export class Broker {
   readonly #exports: RecordingExports
   readonly #gate: BrokerGate
   readonly #drawer = new Drawer()
-  #fronts: Fronts | undefined
+  #fronts: FrontDoors | undefined
   /** Port of the RDP listener. */
   #rdpPort: number | undefined
   #api: Api | undefined
@@ -326,12 +331,46 @@ export class Broker {
   }
 
   async #startFronts(config: Config): Promise<void> {
-    this.#fronts = await Fronts.open(config, this.#gate, (warning) => this.#options.logger.warn(warning))
+    const warn = (warning: string) => this.#options.logger.warn(warning)
+    const isCopying = process.env[GATE_COPIES] === '1'
+    const workers = config.workers > 0 ? await this.#workerOptions(config.workers) : undefined
+    this.#fronts = await FrontDoors.open({
+      config,
+      gate: isCopying ? copyingGate(this.#gate) : this.#gate,
+      ...(workers && { workers }),
+      warn,
+    })
     for (const { name, address, listen } of this.#fronts.listeners) {
       const bound = await this.#bind(name, address, listen)
       if (name === 'rdp') this.#rdpPort = bound.port
       this.#options.say(`${name.padEnd(8)} ${place(bound)}`)
     }
+  }
+
+  async #workerOptions(count: number): Promise<Omit<WorkersOptions, 'settings'>> {
+    const opened = await openPass()
+    if ('missing' in opened) {
+      throw new Error(
+        `connections cannot be passed to session workers (${opened.missing}): set workers: 0, which gives up the boundary between clients and keys`,
+      )
+    }
+    return {
+      count,
+      command: workerCommand(),
+      gate: this.#gate,
+      pass: opened.pass,
+      maxMemory: maxMemoryOf(count),
+      warn: (message, details) => this.#options.logger.warn(details, message),
+      onLost: (end, early) => this.#workerLost(end, early),
+    }
+  }
+
+  #workerLost({ pid, reason, sessions }: WorkerEnd, early: number): void {
+    const told = { object_type: 'worker', object: String(pid), reason }
+    const failed = (error: unknown) =>
+      this.#options.logger.error({ error, reason }, 'a session worker is gone')
+    this.#audit.record('worker.lost', { ...told, count: sessions }).catch(failed)
+    if (early === LOOP_LENGTH) this.#audit.record('worker.loop', { ...told, count: early }).catch(failed)
   }
 
   async #startApi({ listen, dataDir, hostname }: Config): Promise<void> {

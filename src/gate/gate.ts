@@ -29,6 +29,7 @@ import { MAX_TARGETS } from '../contract/gate.ts'
 import type { Basis, Grounds } from '../identity/basis.ts'
 import type { Identities } from '../identity/chain.ts'
 import type { Id } from '../model/objects.ts'
+import { recoverAbandoned } from '../recording-service/recover.ts'
 import type { RecordingService } from '../recording-service/service.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/vault.ts'
@@ -77,7 +78,7 @@ export class BrokerGate implements Gate {
   readonly #live: LiveSessions
   readonly #tickets: Tickets
   readonly #invitations: Invitations
-  readonly #listeners: ((notice: GateNotice) => void)[] = []
+  readonly #listeners = new Set<(notice: GateNotice) => void>()
   /** Hands out one-time tickets. */
   readonly tickets: TicketOffice
 
@@ -127,8 +128,10 @@ export class BrokerGate implements Gate {
     }
   }
 
-  async open(request: OpenRequest): Promise<OpenAnswer> {
-    const answer = await this.#opening.open(this.#signIns.get(request.identity, request.protocol), request)
+  /** Calls `onRunning` with the id of an opened session before any notice about it is sent. */
+  async open(request: OpenRequest, onRunning?: (session: Id) => void): Promise<OpenAnswer> {
+    const signedIn = this.#signIns.get(request.identity, request.protocol)
+    const answer = await this.#opening.open(signedIn, request, onRunning)
     if (answer.result !== 'opened') return answer
     const running = this.#running.get(answer.session.id)
     // Covers rights that were removed while the session was being opened, before a review could see it.
@@ -184,11 +187,15 @@ export class BrokerGate implements Gate {
     const session = this.#running.get(said.session)
     const request = accountOf(session, said)
     await accountFor(session, request, this.#options.now(), this.#options)
-    this.#running.remove(session.id)
     this.#options.recordings.onClosed(session.id)
+    this.#onClosed(session, request)
+  }
+
+  #onClosed(session: RunningSession, end: Pick<CloseRequest, 'result' | 'reason'>): void {
+    this.#running.remove(session.id)
     this.#invitations.onClosed(session.id)
     if (session.isRecorded) this.#options.onRecorded?.(session.id)
-    this.#live.onClosed(session.id, request)
+    this.#live.onClosed(session.id, end)
     session.recording?.key.wipe()
   }
 
@@ -201,8 +208,37 @@ export class BrokerGate implements Gate {
     await this.#invitations.onGuestClosed(identity)
   }
 
-  onNotice(listener: (notice: GateNotice) => void): void {
-    this.#listeners.push(listener)
+  /** Returns a function that removes the listener. */
+  onNotice(listener: (notice: GateNotice) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** Whether a session of this id runs, whoever has it. */
+  isRunning(session: string): boolean {
+    return this.#running.find(session) !== undefined
+  }
+
+  /** Whether this is the token of a sign-in, whoever has it. */
+  isSignedIn(token: string): boolean {
+    return this.#signIns.has(token)
+  }
+
+  /**
+   * Ends a session whose proxy has died: seals what is on the disk of its recording, and accounts for it. Returns
+   * a line for the log. Rejects if that failed; the broker's next start tries again.
+   */
+  async abandon(id: string, reason: string): Promise<string> {
+    const session = this.#running.find(id)
+    if (!session) return `session ${id} had ended`
+    session.stopped ??= reason
+    const { recordings } = this.#options
+    recordings.onClosed(id)
+    try {
+      return await recoverAbandoned({ ...this.#options, recordingService: recordings }, id, session.stopped)
+    } finally {
+      this.#onClosed(session, { result: 'failure', reason })
+    }
   }
 
   /** Returns why the session cannot be watched now, or undefined if it can. */

@@ -69,7 +69,12 @@ export class Opening {
     this.#draining = reason
   }
 
-  async open(signedIn: SignedIn, request: OpenRequest): Promise<OpenAnswer> {
+  /** Calls `onRunning` with the session's id before it can be reviewed. */
+  async open(
+    signedIn: SignedIn,
+    request: OpenRequest,
+    onRunning?: (session: Id) => void,
+  ): Promise<OpenAnswer> {
     const { target: chosen } = request
     const wanted = chosen === undefined || signedIn.isBound ? signedIn.login.target : parseTargetName(chosen)
     if (!wanted) return { result: 'denied', message: 'no target was named' }
@@ -81,8 +86,10 @@ export class Opening {
       where = targetFields(found)
       const allowed = allowedAt(found, signedIn.basis)
       this.#requirePlace(person)
-      return await this.#withAccount(person, found.accountId, () =>
-        this.#prepare(person, signedIn, request, allowed),
+      return await oncePerProof(signedIn, found.accountId, () =>
+        this.#withAccount(person, found.accountId, () =>
+          this.#prepare(person, signedIn, request, allowed, onRunning),
+        ),
       )
     } catch (error) {
       if (!(error instanceof Denial)) throw error
@@ -148,6 +155,7 @@ export class Opening {
     { source, basis, kept }: SignedIn,
     request: OpenRequest,
     { found, limits }: Allowed,
+    onRunning?: (session: Id) => void,
   ): Promise<OpenAnswer> {
     const { store, now } = this.#options
     const terms = await termsFor(store, found)
@@ -172,6 +180,7 @@ export class Opening {
     }
     const access = await accessFor(this.#options, session, terms, logon)
     const recording = target.isRecorded ? await this.#prepareRecording(session) : undefined
+    onRunning?.(session.id)
     await this.#register(session, access.serial)
     return { result: 'opened', session: openSession(session, terms, access, { logon, limits, recording }) }
   }
@@ -230,6 +239,27 @@ export class Opening {
       })
       throw error
     }
+  }
+}
+
+/**
+ * Opens with a stored credential once per sign-in: a proxy that was taken over gets the credential of one target,
+ * not of all that its users may open. @throws Denial
+ */
+async function oncePerProof(
+  signedIn: SignedIn,
+  accountId: Id | undefined,
+  open: () => Promise<OpenAnswer>,
+): Promise<OpenAnswer> {
+  if (accountId === undefined) return await open()
+  if (signedIn.isSpent) throw new Denial('one sign-in opens one target: sign in again')
+  signedIn.isSpent = true
+  try {
+    return await open()
+  } catch (error) {
+    // No credential was handed out.
+    signedIn.isSpent = false
+    throw error
   }
 }
 

@@ -331,6 +331,10 @@ export class SignIns {
     return signedIn
   }
 
+  has(token: string): boolean {
+    return this.#byToken.has(token)
+  }
+
   /** Removes an identity, or a challenge that will not be answered. */
   forget(token: string): void {
     const signedIn = this.#byToken.get(token)

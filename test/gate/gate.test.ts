@@ -10,7 +10,6 @@ import { FILE_NAME } from '../../recordings/container/format/limits.ts'
 import { RecordingWriter } from '../../recordings/container/writer.ts'
 import { Drawer } from '../../recordings/show/screens/drawer.ts'
 import { AuditLog } from '../../src/audit/log.ts'
-import { copyingGate } from '../../src/contract/copying-gate.ts'
 import type { EventRequest, Gate, GateNotice, OpenSession } from '../../src/contract/gate.ts'
 import { DnsError } from '../../src/dns/error.ts'
 import { BrokerGate } from '../../src/gate/gate.ts'
@@ -21,6 +20,7 @@ import { Secret } from '../../src/model/secret.ts'
 import { SSH_OPTIONS, type SshOptions } from '../../src/model/ssh-options.ts'
 import { openRecordingKeys, RecordingService } from '../../src/recording-service/service.ts'
 import { openVault } from '../../src/vault/vault.ts'
+import { copyingGate } from '../../src/workers/copying-gate.ts'
 import { forger } from '../identity/certificates.ts'
 import { sshString } from '../identity/keys.ts'
 import { quickHasher } from '../identity/quick-hasher.ts'
@@ -234,7 +234,7 @@ describe('a running session', () => {
     const session = await opened()
     const { state, size, frames, digest } = await (await writing(session)).close({ result: 'success' })
     const close = { session: session.id, result: 'success', bytesIn: 1, bytesOut: 2, rightsUsed: [] } as const
-    await gate.close({ ...close, rightsUsed: [], ...claim })
+    await broker.close({ ...close, rightsUsed: [], ...claim })
     const told = (await events()).find(({ code }) => code === 'recording.sealed')
     expect(told).toMatchObject({ session: session.id, size, digest })
     expect((await temporary.store.sessions.find(session.id))?.recording).toEqual({
@@ -253,7 +253,7 @@ describe('a running session', () => {
       if (isClosed) rmSync(join(session.recording!.directory, FILE_NAME))
       const claim = { recording: { state: 'sealed', size: 7, frames: 7, digest: 'f'.repeat(64) } }
       const close = { session: session.id, result: 'success', bytesIn: 1, bytesOut: 2 } as const
-      await gate.close({ ...close, rightsUsed: [], ...claim })
+      await broker.close({ ...close, rightsUsed: [], ...claim })
       const told = (await events()).filter((event) => event.session === session.id)
       expect(told.map(({ code }) => code)).toEqual(['session.open', 'recording.failed', 'session.close'])
       expect(told[1]).not.toHaveProperty('digest')

@@ -123,7 +123,7 @@ async function startOnce(options: BrokerOptions): Promise<Broker> {
     rdp: ports.rdp === undefined ? 'off' : { ...listener(ports.rdp), ...rdp },
     metrics: listener(ports.metrics),
   }
-  const config = { data_dir: dataFolder, listen, shutdown_grace: '1s', ...options.config }
+  const config = { data_dir: dataFolder, listen, shutdown_grace: '1s', workers: 1, ...options.config }
   writeFileSync(configFile, stringify(config))
   const [command, args] = sallyportCommand(['serve', '--config', configFile])
   const env = { ...process.env, SALLYPORT_ADMIN_PASSWORD: ADMIN_PASSWORD, ...options.env }
