@@ -3,12 +3,15 @@
  * a session needs comes together: identity, rights, credential, recording, audit. It fails closed: an action
  * that cannot be audited or recorded does not happen.
  */
+import type { Appended } from '../../recordings/container/recording-file.ts'
 import { canonicalName, targetsOf } from '../access/targets.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { EventFields } from '../audit/events/fields.ts'
 import type {
+  AppendRecordingRequest,
   AuthenticateAnswer,
   AuthenticateRequest,
+  BeginRecordingRequest,
   CloseRequest,
   DeniedRequest,
   EventRequest,
@@ -178,6 +181,18 @@ export class BrokerGate implements Gate {
   async sign({ session, statement }: SignRequest): Promise<Uint8Array> {
     this.#running.get(session)
     return await this.#options.recordings.sign(session, statement)
+  }
+
+  beginRecording({ session, parts }: BeginRecordingRequest): Promise<void> {
+    return this.#options.recordings.begin(session, parts)
+  }
+
+  appendRecording({ session, offset, parts }: AppendRecordingRequest): Promise<Appended> {
+    return this.#options.recordings.append(session, offset, parts)
+  }
+
+  endRecording({ session }: { session: string }): Promise<void> {
+    return this.#options.recordings.end(session)
   }
 
   async close(said: CloseRequest): Promise<void> {
