@@ -57,7 +57,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/proxies/vnc/front.test.ts',
     'test/proxies/vnc/guests/shared-session.test.ts',
     'test/proxies/vnc/relay/{relay,unseen}.test.ts',
-    'test/recording-service/{exports,indexer,indexing-stored,uploads}.test.ts',
+    'test/recording-service/{exports,files,indexer,indexing-stored,uploads}.test.ts',
     'test/recordings/commands.test.ts',
     'test/recordings/container/{each-write,writer}.test.ts',
     'test/recordings/decode/graphics/exports.test.ts',

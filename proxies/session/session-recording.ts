@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type End, type FrameSink, type FrameType, isStream } from '../../recordings/container/frames.ts'
 import type { RecordingGrant } from '../../recordings/container/grant.ts'
+import type { CreateFile } from '../../recordings/container/recording-file.ts'
 import { BACKLOG_LIMIT, type RecordingResult, RecordingWriter } from '../../recordings/container/writer.ts'
 import type { LiveAnswer, LiveRequest } from '../../src/contract/gate.ts'
 import type { Hashing } from './hash/content-hash.ts'
@@ -14,6 +15,7 @@ import { LiveTap } from './live-tap.ts'
 const FRAME_OVERHEAD = 16
 
 export interface SessionRecordingOptions {
+  create: CreateFile
   sign: (statement: Uint8Array) => Promise<Uint8Array>
   onFailure: (error: Error) => void
   /** Called when the recording has reached its limit: the session has to end. */
@@ -46,8 +48,9 @@ export class SessionRecording implements FrameSink {
 
   /** Rejects if the recording cannot begin. */
   async begin(grant: RecordingGrant): Promise<void> {
-    const { sign, onFailure, live } = this.#options
+    const { create, sign, onFailure, live } = this.#options
     const writer = await RecordingWriter.open(grant, {
+      create,
       sign,
       clock: { now: Date.now, monotonic: () => Math.round(performance.now() * 1000) },
       onFailure: (error) => {

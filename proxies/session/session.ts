@@ -5,12 +5,13 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FRAME } from '../../recordings/container/frames.ts'
-import { NoSpaceError } from '../../recordings/container/free-space.ts'
+import { NoSpaceError } from '../../recordings/container/recording-file.ts'
 import type { Gate, GateNotice, OpenSession, ProxyEventCode, ProxyFields } from '../../src/contract/gate.ts'
 import type { Right } from '../../src/model/rights.ts'
 import type { SessionOptions } from '../../src/model/session-options.ts'
 import { TargetError } from '../wording/errors.ts'
 import { EventQueue } from './event-queue.ts'
+import { GateFile } from './gate-file.ts'
 import { CLOSE_ATTEMPTS, CLOSE_RETRY_MS, MAX_DENIALS } from './limits.ts'
 import { SessionRecording } from './session-recording.ts'
 
@@ -57,6 +58,7 @@ export class ProxySession {
     this.#pastMinFree = opened.options.pastMinFree
     this.#gate = gate
     this.recording = new SessionRecording({
+      create: (first) => GateFile.create(gate, session, first),
       sign: (statement) => gate.sign({ session, statement }),
       onFailure: (error) => this.#recordingFailed(error),
       onFull: () => this.stop('failure', 'the recording of this session is full'),

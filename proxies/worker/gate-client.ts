@@ -52,6 +52,9 @@ export class GateClient implements Gate {
   readonly close: Gate['close'] = (request) => this.#ask('close', request)
   readonly live: Gate['live'] = (request) => this.#ask('live', request)
   readonly leave: Gate['leave'] = (request) => this.#ask('leave', request)
+  readonly beginRecording: Gate['beginRecording'] = (request) => this.#ask('beginRecording', request)
+  readonly appendRecording: Gate['appendRecording'] = (request) => this.#ask('appendRecording', request)
+  readonly endRecording: Gate['endRecording'] = (request) => this.#ask('endRecording', request)
 
   onNotice(listener: (notice: GateNotice) => void): void {
     this.#listener = listener

@@ -3,15 +3,11 @@
  * its end.
  */
 import { statfs } from 'node:fs/promises'
+import { type Appended, NoSpaceError } from './recording-file.ts'
 
 /** Interval, and number of bytes, between two checks of the volume. */
-const CHECK_MICROSECONDS = 2_000_000
+const CHECK_MILLISECONDS = 2000
 const CHECK_BYTES = 16 * 1024 * 1024
-
-/** The volume has less free space than required. */
-export class NoSpaceError extends Error {
-  override name = 'NoSpaceError'
-}
 
 /** Throws NoSpaceError if the folder's volume has less than `minimumFree` bytes left for ordinary users. */
 export async function requireSpace(directory: string, minimumFree: number): Promise<void> {
@@ -26,19 +22,27 @@ export async function requireSpace(directory: string, minimumFree: number): Prom
 export class FreeSpace {
   readonly #directory: string
   readonly #minimumFree: number
-  #time = 0
+  #time: number
   #size = 0
 
-  constructor(directory: string, minimumFree: number) {
+  /** `time` is that of a check before the file was created. */
+  constructor(directory: string, minimumFree: number, time: number) {
     this.#directory = directory
     this.#minimumFree = minimumFree
+    this.#time = time
   }
 
-  /** Calls `requireSpace` if a check is due, by `time` in microseconds and `size` of the file in bytes. */
-  async check(time: number, size: number): Promise<void> {
-    if (time - this.#time < CHECK_MICROSECONDS && size - this.#size < CHECK_BYTES) return
+  /** Returns the fault of the volume if a check is due, by `time` in milliseconds and `size` of the file. */
+  async fault(time: number, size: number): Promise<Appended['fault']> {
+    if (time - this.#time < CHECK_MILLISECONDS && size - this.#size < CHECK_BYTES) return undefined
     this.#time = time
     this.#size = size
-    await requireSpace(this.#directory, this.#minimumFree)
+    try {
+      await requireSpace(this.#directory, this.#minimumFree)
+      return undefined
+    } catch (error) {
+      const { message } = error as Error
+      return { message, isNoSpace: error instanceof NoSpaceError }
+    }
   }
 }

@@ -100,17 +100,23 @@ export interface Preparation {
   signer: Uint8Array
   /** User, addresses and target: readable by anyone that has the file. */
   metadata: Metadata
-  minimumFree: number
   /** Returns random bytes for a session's key. */
   random: (length: number) => Uint8Array
+}
+
+/** A recording that can begin. */
+export interface Prepared {
+  grant: RecordingGrant
+  /** The session's folder, an absolute path, with `key.age` in it. */
+  directory: string
 }
 
 /**
  * Makes the session's folder with `key.age` in it, syncs both to the disk, and returns the grant for its
  * writer.
  */
-export async function prepareRecording(preparation: Preparation): Promise<RecordingGrant> {
-  const { root, session, begin, signer, minimumFree } = preparation
+export async function prepareRecording(preparation: Preparation): Promise<Prepared> {
+  const { root, session, begin, signer } = preparation
   const directory = sessionDirectory(root, session, begin)
   const key = preparation.random(SESSION_KEY_LENGTH)
   const wrapped = await wrapKey(key, preparation.recipients)
@@ -126,5 +132,5 @@ export async function prepareRecording(preparation: Preparation): Promise<Record
     await syncDirectory(path)
   if (made !== undefined) await syncDirectory(dirname(made))
   const fields = { session, begin: new Date(begin).toISOString(), ...signerMetadata(signer) }
-  return { directory, key, metadata: { ...preparation.metadata, ...fields }, minimumFree }
+  return { directory, grant: { key, metadata: { ...preparation.metadata, ...fields } } }
 }

@@ -1,31 +1,56 @@
 /**
- * A recording's file as its writer sees it: appended bytes are on the disk when `append` resolves, or the
+ * A recording's file on this machine's disk: appended bytes are on the disk when `append` resolves, or the
  * file is cut back to its previous size.
  */
 import { Buffer } from 'node:buffer'
 import { createReadStream, type ReadStream } from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { type FileHandle, open, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { FILE_NAME, LINK_LENGTH } from './format/limits.ts'
+import { FreeSpace, requireSpace } from './free-space.ts'
+import type { Appended, RecordingFile } from './recording-file.ts'
 
-export class SessionFile {
+export interface SessionFileOptions {
+  /** Free space on the volume, in bytes, below which recording fails. */
+  minimumFree: number
+  /** Milliseconds, never decreasing. Absent for the system's clock. */
+  monotonic?: () => number
+}
+
+export class SessionFile implements RecordingFile {
   readonly #handle: FileHandle
+  readonly #space: FreeSpace
+  readonly #monotonic: () => number
   #size = 0
 
-  private constructor(handle: FileHandle) {
+  private constructor(handle: FileHandle, directory: string, options: SessionFileOptions) {
     this.#handle = handle
+    this.#monotonic = options.monotonic ?? (() => performance.now())
+    this.#space = new FreeSpace(directory, options.minimumFree, this.#monotonic())
   }
 
-  /** Creates the file (mode 0600). Throws if a file of that name exists. */
-  static async create(path: string): Promise<SessionFile> {
+  /**
+   * Creates `session.rec` (mode 0600) in the folder, with its first bytes on the disk. Throws if the volume is
+   * too full, and if the file exists; otherwise removes it on failure.
+   */
+  static async create(
+    directory: string,
+    first: readonly Uint8Array[],
+    options: SessionFileOptions,
+  ): Promise<SessionFile> {
+    await requireSpace(directory, options.minimumFree)
+    const path = join(directory, FILE_NAME)
     const handle = await open(path, 'ax', 0o600)
     try {
-      await syncDirectory(dirname(path))
+      await syncDirectory(directory)
+      const file = new SessionFile(handle, directory, options)
+      await file.#put(first)
+      return file
     } catch (error) {
       await handle.close()
+      await rm(path)
       throw error
     }
-    return new SessionFile(handle)
   }
 
   /** Number of bytes on the disk. */
@@ -33,10 +58,17 @@ export class SessionFile {
     return this.#size
   }
 
-  /**
-   * Appends all of `parts` and syncs them to the disk. On failure the file keeps its size, and this throws.
-   */
-  async append(parts: readonly Buffer[]): Promise<void> {
+  /** Refuses an append that does not begin at the file's end: one was lost, or comes twice. */
+  async append(offset: number, parts: readonly Uint8Array[]): Promise<Appended> {
+    if (offset !== this.#size) {
+      throw new Error(`expected an append at byte ${this.#size} of the recording, got one at ${offset}`)
+    }
+    await this.#put(parts)
+    const fault = await this.#space.fault(this.#monotonic(), this.#size)
+    return fault ? { fault } : {}
+  }
+
+  async #put(parts: readonly Uint8Array[]): Promise<void> {
     try {
       const written = await this.#write(parts)
       await this.#handle.datasync()
@@ -48,7 +80,7 @@ export class SessionFile {
     }
   }
 
-  async #write(parts: readonly Buffer[]): Promise<number> {
+  async #write(parts: readonly Uint8Array[]): Promise<number> {
     let left = [...parts]
     let total = 0
     while (left.length > 0) {
@@ -66,9 +98,9 @@ export class SessionFile {
 }
 
 /** Returns the parts that remain after `count` bytes were written: writev may stop anywhere. */
-function without(parts: Buffer[], count: number): Buffer[] {
+function without(parts: Uint8Array[], count: number): Uint8Array[] {
   let skip = count
-  const left: Buffer[] = []
+  const left: Uint8Array[] = []
   for (const part of parts) {
     if (skip >= part.length) skip -= part.length
     else {

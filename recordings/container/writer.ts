@@ -9,25 +9,23 @@
  */
 import { Buffer } from 'node:buffer'
 import { createSecretKey, type KeyObject } from 'node:crypto'
-import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
 import { Chain } from './chain.ts'
 import { FlushWaiters } from './flush-waiters.ts'
 import { type CheckpointKind, encodeCheckpoint } from './format/checkpoint.ts'
 import { CONTINUED, GroupBuilder, releaseGroup } from './format/group.ts'
 import { encodeHeader, parseHeader } from './format/header.ts'
 import {
-  FILE_NAME,
   LINK_LENGTH,
+  MAX_BATCH,
+  MAX_BATCH_GROUPS,
   MAX_FRAME_PAYLOAD,
   MAX_STRUCTURED_PAYLOAD,
   SESSION_KEY_LENGTH,
 } from './format/limits.ts'
 import { bodyHash, RECORD } from './format/record.ts'
 import { type End, FRAME, type FrameSink, type FrameType, isStream } from './frames.ts'
-import { FreeSpace, requireSpace } from './free-space.ts'
 import type { RecordingGrant } from './grant.ts'
-import { SessionFile } from './session-file.ts'
+import { type Appended, type CreateFile, NoSpaceError, type RecordingFile } from './recording-file.ts'
 import { inTime, proving, type Sign } from './signer.ts'
 
 /** Backlog in bytes above which the relay has to stop reading until `onDrain`. */
@@ -56,6 +54,7 @@ export interface Clock {
 }
 
 export interface WriterOptions {
+  create: CreateFile
   sign: Sign
   clock: Clock
   /** Called once, when the recording cannot continue: the session must end too. */
@@ -81,9 +80,8 @@ interface SealedGroup {
 }
 
 export class RecordingWriter implements FrameSink {
-  readonly #space: FreeSpace
   readonly #options: WriterOptions
-  readonly #file: SessionFile
+  readonly #file: RecordingFile
   readonly #key: KeyObject
   readonly #epoch: number
   readonly #group = new GroupBuilder()
@@ -110,40 +108,38 @@ export class RecordingWriter implements FrameSink {
   #lost = false
   #closed: Promise<RecordingResult> | undefined
 
-  private constructor(grant: RecordingGrant, options: WriterOptions, file: SessionFile, chain: Chain) {
-    this.#space = new FreeSpace(grant.directory, grant.minimumFree)
+  private constructor(
+    key: KeyObject,
+    options: WriterOptions,
+    epoch: number,
+    file: RecordingFile,
+    chain: Chain,
+  ) {
     this.#options = options
     this.#file = file
     this.#chain = chain
-    this.#key = createSecretKey(grant.key)
-    this.#epoch = Number(options.clock.monotonic())
+    this.#key = key
+    this.#epoch = epoch
   }
 
   /**
-   * Creates `session.rec` in the grant's folder; header and first signed checkpoint are on the disk when this
-   * resolves. Throws if the volume is too full, if the signature is not by the key that the metadata name
-   * (`signerMetadata`), or if the file exists.
+   * Creates the recording's file; header and first signed checkpoint are on the disk when this resolves.
+   * Throws if the file cannot be created, or if the signature is not by the key that the metadata name
+   * (`signerMetadata`).
    */
   static async open(grant: RecordingGrant, options: WriterOptions): Promise<RecordingWriter> {
     if (grant.key.length !== SESSION_KEY_LENGTH) {
       throw new Error(`expected a session key of ${SESSION_KEY_LENGTH} bytes, got ${grant.key.length}`)
     }
+    const { clock, sign, create } = options
     const bytes = encodeHeader(grant.metadata)
     const header = parseHeader(bytes)
-    await requireSpace(grant.directory, grant.minimumFree)
-    const path = join(grant.directory, FILE_NAME)
-    const file = await SessionFile.create(path)
     const chain = new Chain(header.session, bytes.subarray(-LINK_LENGTH), 0, bytes.length)
-    const writer = new RecordingWriter(grant, options, file, chain)
-    try {
-      const checkpoint = await writer.#checkpoint(chain, 'interim', proving(header, options.sign))
-      await file.append([bytes, ...checkpoint])
-    } catch (error) {
-      await file.close()
-      await rm(path)
-      throw error
-    }
-    return writer
+    const epoch = Number(clock.monotonic())
+    const body = encodeCheckpoint({ kind: 'interim', wallTime: clock.now(), time: 0 })
+    const checkpoint = await chain.checkpoint(body, inTime(proving(header, sign)))
+    const file = await create([bytes, ...checkpoint])
+    return new RecordingWriter(createSecretKey(grant.key), options, epoch, file, chain)
   }
 
   /** Bytes that were accepted and are not on the disk yet. */
@@ -213,7 +209,7 @@ export class RecordingWriter implements FrameSink {
   #take(type: FrameType, channel: number, payload: Uint8Array): void {
     const time = this.#now()
     if (payload.length <= MAX_FRAME_PAYLOAD) {
-      this.#append(type, channel, time, payload)
+      this.#collect(type, channel, time, payload)
     } else {
       const stream = isStream(type)
       if (!stream && payload.length > MAX_STRUCTURED_PAYLOAD) {
@@ -225,12 +221,12 @@ export class RecordingWriter implements FrameSink {
       for (let at = 0; at < payload.length; at += MAX_FRAME_PAYLOAD) {
         const end = at + MAX_FRAME_PAYLOAD
         const more = !stream && end < payload.length ? CONTINUED : 0
-        this.#append(type | more, channel, time, payload.subarray(at, end))
+        this.#collect(type | more, channel, time, payload.subarray(at, end))
       }
     }
   }
 
-  #append(type: number, channel: number, time: number, payload: Uint8Array): void {
+  #collect(type: number, channel: number, time: number, payload: Uint8Array): void {
     if (!this.#group.append(type, channel, time, payload)) {
       this.#seal()
       this.#group.append(type, channel, time, payload)
@@ -268,9 +264,9 @@ export class RecordingWriter implements FrameSink {
     await Promise.resolve()
     try {
       while (this.#queue.length > 0 && !this.#broken) {
-        await this.#put('interim')
-        // Report a failure but continue: the floor leaves room for the rest and for the end.
-        await this.#space.check(this.#lastTime, this.#file.size).catch((error) => this.#fail(asError(error)))
+        const { fault } = await this.#put('interim')
+        // Report a fault but continue: the floor leaves room for the rest and for the end.
+        if (fault) this.#fail(fault.isNoSpace ? new NoSpaceError(fault.message) : new Error(fault.message))
       }
     } catch (error) {
       this.#break(asError(error))
@@ -279,25 +275,36 @@ export class RecordingWriter implements FrameSink {
     }
   }
 
-  /** Writes all sealed groups and a checkpoint after them to the disk. */
-  async #put(kind: CheckpointKind): Promise<void> {
-    const batch = this.#queue
-    this.#queue = []
+  /** Writes a batch of sealed groups to the disk, and a checkpoint after them if it has a kind. */
+  async #put(kind?: CheckpointKind): Promise<Appended> {
+    const batch = this.#queue.splice(0, this.#batchLength())
     const chain = this.#chain.fork()
     const parts = batch.flatMap((group) => chain.add(RECORD.group, group.body, group.hash))
     const reached = {
       frames: batch.reduce((sum, group) => sum + group.frames, this.#framesOnDisk),
       last: batch.at(-1)?.last ?? this.#lastOnDisk,
     }
+    let appended: Appended
     try {
-      parts.push(...(await this.#checkpoint(chain, kind, this.#options.sign, reached)))
-      await this.#file.append(parts)
+      if (kind) parts.push(...(await this.#checkpoint(chain, kind, reached)))
+      appended = await this.#append(parts)
     } catch (error) {
       await this.#salvage(batch)
       throw error
     }
     this.#written(chain, batch)
     this.#waiters.prove(batch.length)
+    return appended
+  }
+
+  /** Returns the number of sealed groups that one append holds: at least one, if there is any. */
+  #batchLength(): number {
+    let bytes = 0
+    const end = this.#queue.findIndex(({ weight }, i) => {
+      bytes += weight
+      return (i > 0 && bytes > MAX_BATCH) || i === MAX_BATCH_GROUPS
+    })
+    return end === -1 ? this.#queue.length : end
   }
 
   /**
@@ -307,7 +314,7 @@ export class RecordingWriter implements FrameSink {
     try {
       for (const group of batch) {
         const chain = this.#chain.fork()
-        await this.#file.append(chain.add(RECORD.group, group.body, group.hash))
+        await this.#append(chain.add(RECORD.group, group.body, group.hash))
         this.#written(chain, [group])
       }
     } catch {
@@ -327,11 +334,14 @@ export class RecordingWriter implements FrameSink {
     this.#drain()
   }
 
+  #append(parts: readonly Buffer[]): Promise<Appended> {
+    return this.#file.append(this.#chain.place.offset, parts)
+  }
+
   #checkpoint(
     chain: Chain,
     kind: CheckpointKind,
-    sign: Sign,
-    reached = { frames: this.#framesOnDisk, last: this.#lastOnDisk },
+    reached: { frames: number; last: number },
   ): Promise<Buffer[]> {
     const closing = { frames: reached.frames, droppedBytes: 0, unsignedBytes: 0, lastFrame: reached.last }
     const body = encodeCheckpoint({
@@ -340,7 +350,7 @@ export class RecordingWriter implements FrameSink {
       time: this.#now(),
       ...(kind === 'interim' ? {} : { closing }),
     })
-    return chain.checkpoint(body, inTime(sign))
+    return chain.checkpoint(body, inTime(this.#options.sign))
   }
 
   #drain(): void {
@@ -366,22 +376,28 @@ export class RecordingWriter implements FrameSink {
     this.#drain()
   }
 
+  /** Writes all sealed groups, and a closing checkpoint after the last. */
+  async #putRest(kind: CheckpointKind): Promise<void> {
+    while (this.#batchLength() < this.#queue.length) await this.#put()
+    await this.#put(kind)
+  }
+
   async #finish(): Promise<RecordingResult> {
     this.#seal()
     await this.#flushing
     if (!this.#broken) {
-      await this.#put(this.#failure ? 'failed' : 'sealed').catch((error) => this.#break(asError(error)))
+      await this.#putRest(this.#failure ? 'failed' : 'sealed').catch((error) => this.#break(asError(error)))
     }
     if (this.#broken) {
       // Make a last try with the frames accepted meanwhile: the tail that did not fit was cut off, so there
       // may be room for the closing checkpoint at least. If not, the recovery writes one.
       if (this.#lost) this.#queue = []
-      await this.#put('failed').catch(() => undefined)
+      await this.#putRest('failed').catch(() => undefined)
     }
     await this.#file.close().catch((error) => this.#fail(asError(error)))
     return {
       state: this.#failure ? 'failed' : 'sealed',
-      size: this.#file.size,
+      size: this.#chain.place.offset,
       frames: this.#framesOnDisk,
       digest: Buffer.from(this.#chain.head).toString('hex'),
     }

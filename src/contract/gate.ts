@@ -9,6 +9,7 @@
 
 import type { FrameType } from '../../recordings/container/frames.ts'
 import type { RecordingGrant } from '../../recordings/container/grant.ts'
+import type { Appended } from '../../recordings/container/recording-file.ts'
 import type { EventCode, FieldsOf } from '../audit/events/catalogue.ts'
 import type { LoginOptions } from '../model/login-options.ts'
 import type { NtlmProof as NtlmClientProof } from '../model/ntlm-auth.ts'
@@ -305,6 +306,22 @@ export interface SignRequest {
   statement: Uint8Array
 }
 
+/** The first bytes of a recording's file: its header and its first checkpoint. */
+export interface BeginRecordingRequest {
+  session: string
+  parts: readonly Uint8Array[]
+}
+
+/**
+ * Bytes for the end of a recording's file, at most MAX_APPEND in MAX_APPEND_PARTS. A session has one append at
+ * a time, each at the `offset` that the previous one reached.
+ */
+export interface AppendRecordingRequest {
+  session: string
+  offset: number
+  parts: readonly Uint8Array[]
+}
+
 export interface CloseRequest {
   session: string
   result: 'success' | 'failure' | 'killed'
@@ -380,6 +397,12 @@ export interface Gate {
   denied(request: DeniedRequest): Promise<void>
   /** Returns the Ed25519 signature of the statement. */
   sign(request: SignRequest): Promise<Uint8Array>
+  /** Creates the file of the session's recording. Resolves when the parts are on the disk. */
+  beginRecording(request: BeginRecordingRequest): Promise<void>
+  /** Resolves when the parts are on the disk. On rejection nothing of them is kept. */
+  appendRecording(request: AppendRecordingRequest): Promise<Appended>
+  /** Closes the file: nothing is appended any more. */
+  endRecording(request: { session: string }): Promise<void>
   close(request: CloseRequest): Promise<void>
   live(request: LiveRequest): Promise<LiveAnswer>
   /** Reports that the connection is closed: its identity, or its unanswered challenge, is no longer valid. */

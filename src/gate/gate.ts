@@ -3,12 +3,15 @@
  * a session needs comes together: identity, rights, credential, recording, audit. It fails closed: an action
  * that cannot be audited or recorded does not happen.
  */
+import type { Appended } from '../../recordings/container/recording-file.ts'
 import { canonicalName, targetsOf } from '../access/targets.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { EventFields } from '../audit/events/fields.ts'
 import type {
+  AppendRecordingRequest,
   AuthenticateAnswer,
   AuthenticateRequest,
+  BeginRecordingRequest,
   CloseRequest,
   DeniedRequest,
   EventRequest,
@@ -183,6 +186,18 @@ export class BrokerGate implements Gate {
     return await this.#options.recordings.sign(session, statement)
   }
 
+  beginRecording({ session, parts }: BeginRecordingRequest): Promise<void> {
+    return this.#options.recordings.begin(session, parts)
+  }
+
+  appendRecording({ session, offset, parts }: AppendRecordingRequest): Promise<Appended> {
+    return this.#options.recordings.append(session, offset, parts)
+  }
+
+  endRecording({ session }: { session: string }): Promise<void> {
+    return this.#options.recordings.end(session)
+  }
+
   async close(said: CloseRequest): Promise<void> {
     const session = this.#running.get(said.session)
     const request = accountOf(session, said)
@@ -233,6 +248,8 @@ export class BrokerGate implements Gate {
     if (!session) return `session ${id} had ended`
     session.stopped ??= reason
     const { recordings } = this.#options
+    // What the disk still has to write may fail: the recovery finds what is there.
+    await recordings.end(id).catch(() => undefined)
     recordings.onClosed(id)
     try {
       return await recoverAbandoned({ ...this.#options, recordingService: recordings }, id, session.stopped)

@@ -190,7 +190,7 @@ export class Opening {
     const { audit, recordings } = this.#options
     const { target } = session
     try {
-      const recording = await recordings.prepare(session.id, session.begin, {
+      const { grant, directory } = await recordings.prepare(session.id, session.begin, {
         user: session.user,
         client: session.source.address,
         target: canonicalName(target),
@@ -199,10 +199,10 @@ export class Opening {
         ...(target.isStrict && { recording_mode: 'strict' }),
       })
       session.recording = {
-        path: join(recording.directory, FILE_NAME),
-        key: Secret.of(recording.key),
+        path: join(directory, FILE_NAME),
+        key: Secret.of(grant.key),
       }
-      return recording
+      return grant
     } catch (error) {
       const reason = `the recording cannot begin: ${error instanceof Error ? error.message : String(error)}`
       await audit.record('recording.failed', { ...sessionFields(session), reason })

@@ -1,7 +1,7 @@
 /**
  * The broker's side of the recordings: the keys that sign checkpoints and open containers, the folder of each
- * session, and the recovery at the start after a crash. Proxies write the recordings themselves
- * (recordings/container/writer.ts) and never see these keys.
+ * session, and the recovery at the start after a crash. Proxies make the recordings
+ * (recordings/container/writer.ts) and send them here piece by piece; they never see these keys.
  */
 import { Buffer } from 'node:buffer'
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
@@ -9,14 +9,21 @@ import { mkdir } from 'node:fs/promises'
 import { parseStatement, type Statement } from '../../recordings/container/format/checkpoint.ts'
 import { rawPublicKey } from '../../recordings/container/format/signature.ts'
 import { requireSpace } from '../../recordings/container/free-space.ts'
-import type { RecordingGrant } from '../../recordings/container/grant.ts'
-import { makeIdentity, prepareRecording, recipientOf, unwrapKey } from '../../recordings/container/keys.ts'
+import {
+  makeIdentity,
+  type Prepared,
+  prepareRecording,
+  recipientOf,
+  unwrapKey,
+} from '../../recordings/container/keys.ts'
+import type { Appended } from '../../recordings/container/recording-file.ts'
 import type { Bucket } from '../../recordings/storage/bucket/bucket.ts'
 import { recordingAt } from '../../recordings/storage/catalog.ts'
 import type { SessionRecord } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { SettingRepository } from '../store/store.ts'
 import type { Vault } from '../vault/vault.ts'
+import { RecordingFiles } from './files.ts'
 import { SignedRecording } from './signed.ts'
 
 /** Settings with the broker's own recording keys, sealed. */
@@ -141,11 +148,13 @@ export class RecordingService {
   readonly #options: RecordingServiceOptions
   /** Recordings that were prepared and are not closed yet, by session. */
   readonly #open = new Map<string, OpenRecording>()
+  readonly #files: RecordingFiles
   /** Called after a recording's folder has been created. */
   onBegun: ((session: string, begin: number) => void) | undefined
 
   constructor(options: RecordingServiceOptions) {
     this.#options = options
+    this.#files = new RecordingFiles({ minimumFree: options.minimumFree })
   }
 
   get root(): string {
@@ -173,22 +182,39 @@ export class RecordingService {
     session: string,
     begin: number,
     metadata: Record<string, string | number>,
-  ): Promise<RecordingGrant> {
+  ): Promise<Prepared> {
     const { root, keys, recipients, brokerKey, minimumFree } = this.#options
     await requireSpace(root, minimumFree)
-    const grant = await prepareRecording({
+    const prepared = await prepareRecording({
       root,
       session,
       begin,
       recipients: brokerKey ? [keys.recipient, ...recipients] : recipients,
       signer: keys.signer,
       metadata,
-      minimumFree,
       random: randomBytes,
     })
-    this.#open.set(session, { directory: grant.directory, signed: new SignedRecording() })
+    this.#open.set(session, { directory: prepared.directory, signed: new SignedRecording() })
     this.onBegun?.(session, begin)
-    return grant
+    return prepared
+  }
+
+  /**
+   * Creates the file of a prepared recording with its first bytes. Throws the disk's errors, and if there is
+   * too little room.
+   */
+  async begin(session: string, parts: readonly Uint8Array[]): Promise<void> {
+    await this.#files.begin(session, this.#requireOpen(session).directory, parts)
+  }
+
+  /** Appends to the file of a running recording (recordings/container/recording-file.ts). */
+  append(session: string, offset: number, parts: readonly Uint8Array[]): Promise<Appended> {
+    return this.#files.append(session, offset, parts)
+  }
+
+  /** Closes the file: nothing is appended any more. */
+  end(session: string): Promise<void> {
+    return this.#files.close(session)
   }
 
   /** The recordings that are being written. */
@@ -203,6 +229,7 @@ export class RecordingService {
   async ended(session: string): Promise<NonNullable<SessionRecord['recording']>> {
     const open = this.#open.get(session)
     if (!open) return { state: 'failed', size: 0, frames: 0, digest: '' }
+    this.#files.refuse(session)
     const { size, digest } = await recordingAt(session, open.directory)
     const end = open.signed.ends.find((one) => one.digest === digest && one.size === size)
     return end ?? { state: 'failed', size, frames: 0, digest: '' }
@@ -210,6 +237,7 @@ export class RecordingService {
 
   /** Releases a session's state after it has ended and its events are written. */
   onClosed(session: string): void {
+    this.#files.onClosed(session)
     this.#open.delete(session)
   }
 
@@ -226,12 +254,17 @@ export class RecordingService {
     // Copy the statement: the checked bytes are the signed ones, and they are kept.
     const bytes = Buffer.from(statement)
     const parsed = statementOf(session, bytes)
-    const open = this.#open.get(session)
-    if (!open) throw new Error('expected the checkpoint of a recording that is being written')
+    const open = this.#requireOpen(session)
     open.signed.require(parsed)
     const signature = sign(null, bytes, this.#options.keys.signing)
     open.signed.add(parsed, signature, this.#options.monotonic?.() ?? performance.now())
     return signature
+  }
+
+  #requireOpen(session: string): OpenRecording {
+    const open = this.#open.get(session)
+    if (open) return open
+    throw new Error('expected the session of a recording that is being written')
   }
 
   /**

@@ -35,6 +35,9 @@ export function copyingGate(gate: SeatGate): Gate {
     denied: asked('denied'),
     live: asked('live'),
     leave: asked('leave'),
+    beginRecording: asked('beginRecording'),
+    appendRecording: asked('appendRecording'),
+    endRecording: asked('endRecording'),
     onNotice: (listener) => void listeners.push(listener),
   }
 }

@@ -6,6 +6,7 @@
 import { type TSchema, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { FRAME } from '../../recordings/container/frames.ts'
+import { MAX_APPEND, MAX_APPEND_PARTS } from '../../recordings/container/recording-file.ts'
 import type { FromWorker, GateMethod, GateRequest } from '../contract/worker.ts'
 import { PROTOCOLS, RIGHTS } from '../model/rights.ts'
 
@@ -80,6 +81,9 @@ const LiveFrame = Type.Object(
   exact,
 )
 
+/** The recording service bounds all of them together. */
+const Parts = Type.Array(bytes(MAX_APPEND), { maxItems: MAX_APPEND_PARTS })
+
 /** By the gate's methods. Exported for the test that they agree with the types. */
 export const REQUESTS = {
   authenticate: Type.Object({ protocol: Protocol, source: Source, login: Text, proof: Proof }, exact),
@@ -112,6 +116,9 @@ export const REQUESTS = {
     },
     exact,
   ),
+  beginRecording: Type.Object({ session: Id, parts: Parts }, exact),
+  appendRecording: Type.Object({ session: Id, offset: Count, parts: Parts }, exact),
+  endRecording: Type.Object({ session: Id }, exact),
   leave: Type.Object({ identity: Id }, exact),
 } as const satisfies Record<GateMethod, TSchema>
 

@@ -14,6 +14,7 @@ import type { Config } from '../../src/config/config.ts'
 import { parseConfig } from '../../src/config/load.ts'
 import { hostKeys } from '../../src/host/data-folder.ts'
 import type { SessionRecord } from '../../src/model/objects.ts'
+import { serviceFile } from '../recording-service/service-file.ts'
 import { BEGIN, ManualClock } from '../recordings/support.ts'
 
 export interface House {
@@ -77,8 +78,9 @@ export async function openHouse(): Promise<House> {
     foundation,
     audit,
     async session(id, how) {
-      const grant = await recordingService.prepare(id, BEGIN, METADATA)
+      const { grant } = await recordingService.prepare(id, BEGIN, METADATA)
       const writer = await RecordingWriter.open(grant, {
+        create: serviceFile(recordingService, id),
         sign: (statement) => recordingService.sign(id, statement),
         clock: new ManualClock(),
         onFailure: (error) => {

@@ -6,9 +6,11 @@ import { createHash } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { GateFile } from '../../proxies/session/gate-file.ts'
 import { FILE_NAME } from '../../recordings/container/format/limits.ts'
 import { RecordingWriter } from '../../recordings/container/writer.ts'
 import { Drawer } from '../../recordings/show/screens/drawer.ts'
+import { findRecording } from '../../recordings/storage/catalog.ts'
 import { AuditLog } from '../../src/audit/log.ts'
 import type { EventRequest, Gate, GateNotice, OpenSession } from '../../src/contract/gate.ts'
 import { DnsError } from '../../src/dns/error.ts'
@@ -79,6 +81,7 @@ async function identity(login?: string): Promise<string> {
 /** Writes the session's recording as a proxy does. */
 const writing = (session: OpenSession, onSign: (statement: Uint8Array) => void = () => undefined) =>
   RecordingWriter.open(session.recording!, {
+    create: (first) => GateFile.create(gate, session.id, first),
     sign: (statement) => {
       onSign(statement)
       return gate.sign({ session: session.id, statement })
@@ -92,6 +95,8 @@ async function opened(): Promise<OpenSession> {
   if (answer.result !== 'opened') throw new Error(answer.result)
   return answer.session
 }
+
+const folder = async ({ id }: OpenSession) => (await findRecording(recordingService.root, id))!.directory
 
 const codes = async () => (await temporary.store.audit.range(0, 1000)).map(({ code }) => code)
 
@@ -118,7 +123,7 @@ describe('open', () => {
       credentials: [{ type: 'password', password: 'root password' }],
       rights: ['SSH_SHELL'],
     })
-    expect(existsSync(join(session.recording!.directory, 'key.age'))).toBe(true)
+    expect(existsSync(join(await folder(session), 'key.age'))).toBe(true)
     expect(await codes()).toEqual(['auth.success', 'session.open'])
   })
 
@@ -199,6 +204,7 @@ describe('a running session', () => {
   test('is recorded with checkpoints signed by a key that its process does not hold', async () => {
     const session = await opened()
     const writer = await RecordingWriter.open(session.recording!, {
+      create: (first) => GateFile.create(gate, session.id, first),
       sign: (statement) => gate.sign({ session: session.id, statement }),
       clock: { now: Date.now, monotonic: () => process.hrtime.bigint() / 1000n },
       onFailure: (error) => {
@@ -250,7 +256,7 @@ describe('a running session', () => {
       const session = await opened()
       const writer = await writing(session)
       if (isClosed) await writer.close({ result: 'success' })
-      if (isClosed) rmSync(join(session.recording!.directory, FILE_NAME))
+      if (isClosed) rmSync(join(await folder(session), FILE_NAME))
       const claim = { recording: { state: 'sealed', size: 7, frames: 7, digest: 'f'.repeat(64) } }
       const close = { session: session.id, result: 'success', bytesIn: 1, bytesOut: 2 } as const
       await broker.close({ ...close, rightsUsed: [], ...claim })

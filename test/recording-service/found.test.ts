@@ -8,6 +8,7 @@ import { crossCheck, gatherEvidence, listed } from '../../src/recording-service/
 import { takeUpFound } from '../../src/recording-service/found.ts'
 import { RecordingService } from '../../src/recording-service/service.ts'
 import { BEGIN, identity, ManualClock, makeSigner, recipient, removeRoots } from '../recordings/support.ts'
+import { serviceFile } from './service-file.ts'
 import { idOf, type Setting, startSetting } from './setting.ts'
 
 const NOTE = { created: '2026-11-20T12:00:00.000Z', row: 5 }
@@ -43,7 +44,9 @@ afterAll(removeRoots)
 
 async function record(number: number, metadata: Record<string, string> = METADATA): Promise<RecordingWriter> {
   const session = idOf(number)
-  return await RecordingWriter.open(await recordingService.prepare(session, BEGIN, metadata), {
+  const { grant } = await recordingService.prepare(session, BEGIN, metadata)
+  return await RecordingWriter.open(grant, {
+    create: serviceFile(recordingService, session),
     sign: (statement) => recordingService.sign(session, statement),
     clock: new ManualClock(),
     onFailure: (error) => {

@@ -41,7 +41,7 @@ async function recorded(session: string): Promise<{ path: string; key: Uint8Arra
   const made = await makeWriter({ root, session })
   await busy(made, 20)
   await made.writer.close({ result: 'success' })
-  return { path: join(made.grant.directory, INDEX_FILE_NAME), key: made.grant.key, file: made.path }
+  return { path: join(made.directory, INDEX_FILE_NAME), key: made.grant.key, file: made.path }
 }
 
 function program(text: string): URL {
@@ -76,7 +76,7 @@ test('what a crash has left out is found at the start, what runs is left alone',
     const { size, digest } = (await findRecording(root, `s${index + 1}`))!
     expect(await isIndexed(path, { size, digest: digest! })).toBe(true)
   }
-  expect(existsSync(join(running.grant.directory, INDEX_FILE_NAME))).toBe(false)
+  expect(existsSync(join(running.directory, INDEX_FILE_NAME))).toBe(false)
   expect(existsSync(left)).toBe(false)
   await running.writer.close({ result: 'success' })
   await subject.close()

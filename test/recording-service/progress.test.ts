@@ -16,6 +16,7 @@ import { recoverSessions } from '../../src/recording-service/recover.ts'
 import { RecordingService } from '../../src/recording-service/service.ts'
 import { recordsOf } from '../recordings/samples.ts'
 import { identity, ManualClock, makeSigner, recipient, removeRoots } from '../recordings/support.ts'
+import { serviceFile } from './service-file.ts'
 import { idOf, type Setting, startSetting } from './setting.ts'
 
 const signer = makeSigner()
@@ -72,9 +73,10 @@ async function running(number: number): Promise<Running> {
   const recording = { state: 'open' as const, size: 0, frames: 0, digest: '' }
   await here.store.sessions.create({ ...open, id, begin: here.clock.now, recording })
   await here.audit.record('session.open', { session: id })
-  const grant = await recordingService.prepare(id, here.clock.now, { user: 'ops1' })
+  const { grant, directory } = await recordingService.prepare(id, here.clock.now, { user: 'ops1' })
   const clock = new ManualClock()
   const writer = await RecordingWriter.open(grant, {
+    create: serviceFile(recordingService, id),
     sign: (statement) => recordingService.sign(id, statement),
     clock,
     onFailure: (error) => {
@@ -85,7 +87,7 @@ async function running(number: number): Promise<Running> {
     id,
     clock,
     writer,
-    path: join(grant.directory, FILE_NAME),
+    path: join(directory, FILE_NAME),
     output: (text) => {
       clock.time += 1_000_000
       writer.write(FRAME.output, 1, Buffer.from(text))

@@ -24,6 +24,7 @@ import {
   removeRoots,
   SESSION,
 } from '../recordings/support.ts'
+import { serviceFile } from './service-file.ts'
 
 const OTHER = '01JD0000000000000000000002'
 const signer = makeSigner()
@@ -54,10 +55,11 @@ afterAll(removeRoots)
 async function writing(
   sign: WriterOptions['sign'] = (statement) => recordingService.sign(SESSION, statement),
 ) {
-  const grant = await recordingService.prepare(SESSION, BEGIN, { user: 'ops1' })
-  directory = grant.directory
+  const prepared = await recordingService.prepare(SESSION, BEGIN, { user: 'ops1' })
+  directory = prepared.directory
   const failures: Error[] = []
-  const writer = await RecordingWriter.open(grant, {
+  const writer = await RecordingWriter.open(prepared.grant, {
+    create: serviceFile(recordingService, SESSION),
     sign: (statement) => {
       asked.push(Buffer.from(statement))
       return sign(statement)

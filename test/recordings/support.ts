@@ -9,8 +9,15 @@ import { FILE_NAME } from '../../recordings/container/format/limits.ts'
 import { rawPublicKey } from '../../recordings/container/format/signature.ts'
 import type { Frame } from '../../recordings/container/frames.ts'
 import type { RecordingGrant } from '../../recordings/container/grant.ts'
-import { makeIdentity, prepareRecording, recipientOf } from '../../recordings/container/keys.ts'
+import {
+  makeIdentity,
+  type Prepared,
+  prepareRecording,
+  recipientOf,
+} from '../../recordings/container/keys.ts'
 import { RecordingReader } from '../../recordings/container/reader.ts'
+import type { CreateFile } from '../../recordings/container/recording-file.ts'
+import { SessionFile, type SessionFileOptions } from '../../recordings/container/session-file.ts'
 import { type Clock, RecordingWriter, type WriterOptions } from '../../recordings/container/writer.ts'
 
 export const SESSION = '01JD0000000000000000000001'
@@ -56,7 +63,7 @@ export function removeRoots(): void {
 export function prepare(
   signer: Signer,
   overrides: { root?: string; session?: string } = {},
-): Promise<RecordingGrant> {
+): Promise<Prepared> {
   return prepareRecording({
     root: overrides.root ?? makeRoot(),
     session: overrides.session ?? SESSION,
@@ -64,7 +71,6 @@ export function prepare(
     recipients: [recipient],
     signer: signer.raw,
     metadata: { user: 'ops1', target: 'root@local:srv1:ssh' },
-    minimumFree: 0,
     random: randomBytes,
   })
 }
@@ -80,8 +86,15 @@ export class ManualClock implements Clock {
   }
 }
 
+/** Returns how a writer creates its file in this folder. */
+export const fileIn =
+  (directory: string, options: Partial<SessionFileOptions> = {}): CreateFile =>
+  (first) =>
+    SessionFile.create(directory, first, { minimumFree: 0, ...options })
+
 export interface Made {
   grant: RecordingGrant
+  directory: string
   signer: Signer
   clock: ManualClock
   writer: RecordingWriter
@@ -92,21 +105,22 @@ export interface Made {
 export async function makeWriter(
   options: Partial<WriterOptions> & {
     signer?: Signer
-    grant?: RecordingGrant
+    prepared?: Prepared
     session?: string
     root?: string
   } = {},
 ): Promise<Made> {
   const signer = options.signer ?? makeSigner()
-  const grant = options.grant ?? (await prepare(signer, options))
+  const { grant, directory } = options.prepared ?? (await prepare(signer, options))
   const clock = new ManualClock()
   const failures: Error[] = []
   const writer = await RecordingWriter.open(grant, {
+    create: options.create ?? fileIn(directory),
     sign: options.sign ?? signer.sign,
     clock: options.clock ?? clock,
     onFailure: (error) => failures.push(error),
   })
-  return { grant, signer, clock, writer, failures, path: join(grant.directory, FILE_NAME) }
+  return { grant, directory, signer, clock, writer, failures, path: join(directory, FILE_NAME) }
 }
 
 /** Yields a file in pieces of `size` bytes. */

@@ -32,3 +32,7 @@ export const MAX_RECORD_BODY = MAX_GROUP_PLAIN + 1024
 export const MAX_CHANNEL = 0xffff_ffff
 /** The wrapped key: about a hundred recipients. */
 export const MAX_KEY_FILE = 64 * 1024
+
+/** Bytes of a batch of groups that a writer appends at once, before sealing; and the number of its groups. */
+export const MAX_BATCH = 4 * 1024 * 1024
+export const MAX_BATCH_GROUPS = 1024

@@ -12,7 +12,7 @@ import { FRAME } from '../../../recordings/container/frames.ts'
 import { RecordingWriter } from '../../../recordings/container/writer.ts'
 import { findRecording } from '../../../recordings/storage/catalog.ts'
 import { recoverRecording } from '../../../recordings/storage/recover.ts'
-import { BEGIN, ManualClock, prepare, signerOf } from '../support.ts'
+import { BEGIN, fileIn, ManualClock, prepare, signerOf } from '../support.ts'
 
 const FRAMES = 4
 
@@ -55,13 +55,14 @@ prototype.sync = dying(sync, nothing)
 prototype.truncate = dying(truncate, nothing)
 
 if (what === 'record') {
-  const grant = await prepare(signer, { root, session })
+  const { grant, directory } = await prepare(signer, { root, session })
   say(`key ${Buffer.from(grant.key).toString('hex')}`)
   const clock = new ManualClock()
   const onFailure = (error: Error) => {
     throw error
   }
-  const writer = await RecordingWriter.open(grant, { sign: signer.sign, clock, onFailure })
+  const create = fileIn(directory)
+  const writer = await RecordingWriter.open(grant, { create, sign: signer.sign, clock, onFailure })
   say('proved 0')
   for (let count = 1; count <= FRAMES; count++) {
     clock.time += 1000

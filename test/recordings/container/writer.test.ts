@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -14,9 +14,11 @@ import {
   BACKLOG_LIMIT,
   GROUP_MILLISECONDS,
 } from '../../../recordings/container/writer.ts'
+import { mountSmall } from '../../mount-small.ts'
 import { describeWithPeers, findProgram } from '../../peers/program.ts'
 import {
   BEGIN,
+  fileIn,
   identity,
   inPieces,
   makeRoot,
@@ -102,12 +104,12 @@ describe('a recording', () => {
   })
 
   test('lies in a folder by day, readable by its owner alone', async () => {
-    const { path, grant, writer } = await makeWriter()
+    const { path, directory, writer } = await makeWriter()
     await writer.close({ result: 'success' })
-    expect(grant.directory.endsWith(`/2026/11/20/${SESSION}`)).toBe(true)
+    expect(directory.endsWith(`/2026/11/20/${SESSION}`)).toBe(true)
     expect((await stat(path)).mode & 0o777).toBe(0o600)
-    expect((await stat(join(grant.directory, KEY_FILE_NAME))).mode & 0o777).toBe(0o600)
-    expect((await stat(grant.directory)).mode & 0o777).toBe(0o700)
+    expect((await stat(join(directory, KEY_FILE_NAME))).mode & 0o777).toBe(0o600)
+    expect((await stat(directory)).mode & 0o777).toBe(0o700)
     expect(() => sessionDirectory('/r', '../../etc', BEGIN)).toThrow('session id')
   })
 
@@ -169,9 +171,9 @@ describe('a recording', () => {
 
 describeWithPeers("a session's key", ['age'], () => {
   test('opens with the ordinary age program and with the identity, and with no other', async () => {
-    const { grant, writer } = await makeWriter()
+    const { grant, directory, writer } = await makeWriter()
     await writer.close({ result: 'success' })
-    const path = join(grant.directory, KEY_FILE_NAME)
+    const path = join(directory, KEY_FILE_NAME)
     const identityFile = join(makeRoot(), 'identity')
     writeFileSync(identityFile, `${identity.revealText()}\n`)
     const opened = execFileSync(findProgram('age'), ['--decrypt', '--identity', identityFile, path])
@@ -207,21 +209,22 @@ describe('a recording that cannot go on', () => {
 
   test('does not begin without a signature by the key in its header', async () => {
     const signer = makeSigner()
-    const grant = await prepare(signer)
+    const prepared = await prepare(signer)
     const other = makeSigner()
-    await expect(makeWriter({ signer, grant, sign: other.sign })).rejects.toThrow('is not by the key')
+    await expect(makeWriter({ signer, prepared, sign: other.sign })).rejects.toThrow('is not by the key')
     await expect(
-      makeWriter({ signer, grant, sign: () => Promise.reject(new Error('no signer')) }),
+      makeWriter({ signer, prepared, sign: () => Promise.reject(new Error('no signer')) }),
     ).rejects.toThrow('no signer')
-    const { writer } = await makeWriter({ signer, grant })
+    const { writer } = await makeWriter({ signer, prepared })
     expect((await writer.close({ result: 'success' })).state).toBe('sealed')
-    await expect(makeWriter({ signer, grant })).rejects.toThrow('EEXIST')
+    await expect(makeWriter({ signer, prepared })).rejects.toThrow('EEXIST')
   })
 
   test('does not begin on a volume that is too full', async () => {
     const signer = makeSigner()
-    const grant = { ...(await prepare(signer)), minimumFree: Number.MAX_SAFE_INTEGER }
-    await expect(makeWriter({ signer, grant })).rejects.toThrow('min_free')
+    const prepared = await prepare(signer)
+    const create = fileIn(prepared.directory, { minimumFree: Number.MAX_SAFE_INTEGER })
+    await expect(makeWriter({ signer, prepared, create })).rejects.toThrow('min_free')
   })
 
   test('fails once when signing fails, and keeps what it had', async () => {
@@ -316,7 +319,7 @@ describe('a recording that cannot go on', () => {
     expect(await verifyStream(inPieces(await readFile(path)))).toMatchObject({ ok: true, state: 'failed' })
   })
 
-  const volume = mountSmall()
+  const volume = mountSmall('1m')
   test.skipIf(volume.path === undefined)(
     `a full disk ends it, and what was written verifies${volume.why}`,
     async () => {
@@ -348,18 +351,20 @@ describe('a recording that cannot go on', () => {
     },
   )
 
-  const floor = mountSmall()
+  const floor = mountSmall('1m')
   test.skipIf(floor.path === undefined)(
     `it ends in order above the floor of free space${floor.why}`,
     async () => {
       try {
         const signer = makeSigner()
-        const grant = { ...(await prepare(signer, { root: floor.path ?? '' })), minimumFree: 600_000 }
-        const { writer, failures, path, clock } = await makeWriter({ signer, grant })
+        const prepared = await prepare(signer, { root: floor.path ?? '' })
+        let time = 0
+        const create = fileIn(prepared.directory, { minimumFree: 600_000, monotonic: () => time })
+        const { writer, failures, path } = await makeWriter({ signer, prepared, create })
         writer.write(FRAME.output, 1, crypto.getRandomValues(new Uint8Array(60_000)))
         for (let count = 0; count < 8; count++)
           writer.write(FRAME.output, 1, crypto.getRandomValues(new Uint8Array(60_000)))
-        clock.time += 3_000_000
+        time += 3000
         writer.write(FRAME.output, 1, text('more'))
         await until(() => failures.length > 0)
         expect(failures[0]?.message).toMatch('min_free')
@@ -375,23 +380,3 @@ describe('a recording that cannot go on', () => {
     },
   )
 })
-
-/**
- * Mounts a volume of one megabyte. Returns no path if this process may not mount, which CI must be able to
- * do.
- */
-function mountSmall(): { path: string | undefined; why: string; release: () => void } {
-  const path = makeRoot()
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', path], { stdio: 'pipe' })
-  } catch (error) {
-    if (process.env['CI'] === 'true') throw error
-    rmSync(path, { recursive: true })
-    return {
-      path: undefined,
-      why: ' (skipped: mounting a tmpfs is not permitted here)',
-      release: () => undefined,
-    }
-  }
-  return { path, why: '', release: () => execFileSync('umount', ['--lazy', path]) }
-}

@@ -14,7 +14,7 @@ import { LINK_LENGTH, SIGNATURE_LENGTH } from '../../../recordings/container/for
 import { RECORD_HEADER_LENGTH } from '../../../recordings/container/format/record.ts'
 import { FRAME } from '../../../recordings/container/frames.ts'
 import { BACKLOG_LIMIT, RecordingWriter } from '../../../recordings/container/writer.ts'
-import { prepare, signerOf } from '../support.ts'
+import { fileIn, prepare, signerOf } from '../support.ts'
 
 /** Body of an interim checkpoint before its signature. */
 const INTERIM_LENGTH = 17
@@ -26,9 +26,10 @@ const milliseconds = () => Number(process.hrtime.bigint() / 1_000_000n)
 const say = (line: string) => writeSync(1, `${line}\n`)
 
 async function opened(session: string): Promise<RecordingWriter> {
-  const grant = await prepare(signer, { root, session })
+  const { grant, directory } = await prepare(signer, { root, session })
   let flushed = 0
   const writer = await RecordingWriter.open(grant, {
+    create: fileIn(directory),
     async sign(statement) {
       say(`synced ${session} ${flushed}`)
       flushed = (parseStatement(Buffer.from(statement))?.offset ?? 0) + CHECKPOINT_LENGTH

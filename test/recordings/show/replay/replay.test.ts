@@ -31,7 +31,7 @@ beforeAll(async () => {
     await busy(writing, MINUTES * 60)
     writing.writer.write(FRAME.errorOutput, 9, Buffer.from('late\n'))
   })
-  path = join(made.grant.directory, INDEX_FILE_NAME)
+  path = join(made.directory, INDEX_FILE_NAME)
 })
 
 /** Returns the screen of a channel at a time, by replaying everything. */
