@@ -10,7 +10,7 @@ export const MESSAGES_DESCRIPTOR = 3
 /** Node's own channel, by which the broker passes accepted connections. */
 export const HANDLES_DESCRIPTOR = 4
 
-/** What comes with a connection. */
+/** The message that comes with a connection. */
 export interface PassedConnection {
   front: FrontName
   /** The connection's number, for `closed`. */

@@ -229,12 +229,12 @@ export class BrokerGate implements Gate {
     return () => this.#listeners.delete(listener)
   }
 
-  /** Whether a session of this id runs, whoever has it. */
+  /** Whether a session of this id runs, in any worker. */
   isRunning(session: string): boolean {
     return this.#running.find(session) !== undefined
   }
 
-  /** Whether this is the token of a sign-in, whoever has it. */
+  /** Whether this is the token of a sign-in, in any worker. */
   isSignedIn(token: string): boolean {
     return this.#signIns.has(token)
   }

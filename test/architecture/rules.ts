@@ -29,6 +29,7 @@ export const TIERS: readonly Tier[] = [
       'src/threads': { may: [] },
       'recordings/container': { may: ['src/model'] },
       'src/contract': { may: ['recordings/container', 'src/audit/events', 'src/model'] },
+      'src/sockets': { may: ['src/contract'] },
     },
   },
   {
@@ -345,6 +346,23 @@ export const TIERS: readonly Tier[] = [
           'src/model',
         ],
       },
+      'proxies/worker': {
+        may: [
+          'proxies/net',
+          'proxies/rdp',
+          'proxies/rdp/front',
+          'proxies/rlogin',
+          'proxies/session',
+          'proxies/ssh',
+          'proxies/ssh/terminal',
+          'proxies/telnet',
+          'proxies/terminal',
+          'proxies/vnc',
+          'src/contract',
+          'src/sockets',
+          'src/threads',
+        ],
+      },
     },
   },
   {
@@ -357,7 +375,6 @@ export const TIERS: readonly Tier[] = [
       'src/search': { isPure: true, may: ['src/model'] },
       'src/host': { may: ['src/config', 'src/model'] },
       'src/store/engine': { may: ['src/search', 'src/store/migrations', 'src/threads'] },
-      'src/sockets': { may: ['src/contract'] },
       'src/store': { may: ['src/model', 'src/search', 'src/store/engine', 'src/store/migrations'] },
       'src/access': { isPure: true, may: ['src/model', 'src/store'] },
       'src/identity': { may: ['src/dns', 'src/model', 'src/ssh-wire', 'src/store'] },
@@ -412,6 +429,9 @@ export const TIERS: readonly Tier[] = [
           'src/store',
           'src/vault',
         ],
+      },
+      'src/workers': {
+        may: ['recordings/container', 'src/contract', 'src/gate', 'src/model', 'src/sockets'],
       },
       'src/api/http': {
         may: [
@@ -504,17 +524,8 @@ export const TIERS: readonly Tier[] = [
       },
       'src/broker': {
         may: [
-          'proxies/net',
-          'proxies/rdp',
-          'proxies/rdp/front',
-          'proxies/rlogin',
-          'proxies/session',
-          'proxies/ssh',
-          'proxies/ssh/terminal',
           'proxies/ssh/transport',
-          'proxies/telnet',
-          'proxies/terminal',
-          'proxies/vnc',
+          'proxies/worker',
           'recordings/show',
           'src/api',
           'src/api/http',
@@ -534,6 +545,7 @@ export const TIERS: readonly Tier[] = [
           'src/sockets',
           'src/store',
           'src/vault',
+          'src/workers',
         ],
       },
       'src/commands': {
