@@ -32,6 +32,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/audit/{memory-of-feeds,snmp,syslog}.test.ts',
     'test/audit/events/catalogue.test.ts',
     'test/backup/backup.test.ts',
+    'test/bench/**/*.test.ts',
     'test/bin/**/*.test.ts',
     'test/broker/metrics.test.ts',
     'test/config/bind-error.test.ts',
