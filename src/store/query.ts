@@ -15,6 +15,7 @@ import {
   MissingReferenceError,
   SortError,
 } from './engine/errors.ts'
+import { keptQuery } from './engine/kept-query.ts'
 import type { Db, Schema } from './migrations/schema.ts'
 import { type SqlFields, sortOf, where } from './searchable.ts'
 import type { Listed, Page } from './store.ts'
@@ -99,13 +100,17 @@ export function byIdOrName(idOrName: string): { column: 'id' | 'name_key'; value
     : { column: 'name_key', value: nameKey(idOrName) }
 }
 
-/** Returns the row with this id or name. */
-export function rowOf<DB, TB extends keyof DB, O>(
-  query: SelectQueryBuilder<DB, TB, O>,
-  idOrName: string,
-): Promise<O | undefined> {
-  const { column, value } = byIdOrName(idOrName)
-  return query.where(sql<SqlBool>`${sql.ref(column)} = ${value}`).executeTakeFirst()
+/** Returns a function that reads the row with an id or name. */
+export function rowFinder<DB, TB extends keyof DB, O>(
+  select: (db: Db) => SelectQueryBuilder<DB, TB, O>,
+): (db: Db, idOrName: string) => Promise<O | undefined> {
+  const by = (column: 'id' | 'name_key') =>
+    keptQuery((db: Db, value: string) => select(db).where(sql<SqlBool>`${sql.ref(column)} = ${value}`))
+  const find = { id: by('id'), name_key: by('name_key') }
+  return async (db, idOrName) => {
+    const { column, value } = byIdOrName(idOrName)
+    return (await find[column](db, value))[0]
+  }
 }
 
 /** Runs one transaction; the violation of a unique key becomes `DuplicateError`. */
@@ -139,6 +144,17 @@ export type Referred =
   | 'checkouts'
   | 'sessions'
 
+const idsIn = new Map<Referred, (db: Db, id: string) => Promise<unknown[]>>()
+
+/** Returns the query for an id in the table. */
+function idIn(table: Referred): (db: Db, id: string) => Promise<unknown[]> {
+  const known = idsIn.get(table)
+  if (known) return known
+  const made = keptQuery((db: Db, id: string) => db.selectFrom(table).select('id').where('id', '=', id))
+  idsIn.set(table, made)
+  return made
+}
+
 /** @throws MissingReferenceError if one of the ids is not in the table */
 export async function requireIds(
   tx: Tx,
@@ -148,8 +164,7 @@ export async function requireIds(
   field: string,
 ): Promise<void> {
   for (const id of new Set(ids)) {
-    const row = await tx.selectFrom(table).select('id').where('id', '=', id).executeTakeFirst()
-    if (!row) throw new MissingReferenceError(objectType, field, id)
+    if ((await idIn(table)(tx, id)).length === 0) throw new MissingReferenceError(objectType, field, id)
   }
 }
 
