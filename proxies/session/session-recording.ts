@@ -67,6 +67,11 @@ export class SessionRecording implements FrameSink {
     })
   }
 
+  /** True while frames are kept. */
+  get isOn(): boolean {
+    return this.#writer !== undefined
+  }
+
   get hasFailed(): boolean {
     return this.#hasFailed
   }

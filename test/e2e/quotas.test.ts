@@ -83,4 +83,34 @@ describeWithPeers('quotas', ['sshd', 'ssh'], () => {
     expect(output.length).toBeLessThan(MIB + 2 * ONE_TURN)
     expect(output.length).toBeGreaterThanOrEqual(ended.done.bytes.length)
   })
+
+  test('or goes on by count alone, as its policy says', async () => {
+    const counted = await flood(
+      { recording_quota: 4 * MIB, past_recording_quota: 'count' },
+      'head -c 5000000 /dev/zero',
+    )
+    expect(counted.done.bytes.length).toBe(5_000_000)
+    expect(fieldsOf(counted.frames, 'unrecorded')).toEqual([
+      { direction: 'out', reason: 'quota' },
+      { direction: 'out', reason: 'quota', bytes: 5_000_000 - MIB },
+    ])
+  })
+
+  test('a session that is not recorded has no quota', async () => {
+    const [authorization] = await bastion.broker.must<{ id: string }[]>('GET', '/authorizations')
+    const path = `/authorizations/${authorization!.id}`
+    await bastion.broker.must('PUT', path, { is_recorded: false })
+    const quotas = { recording_quota: 64 * 1024, terminal_quota: 64 * 1024 }
+    const past = { past_recording_quota: 'end', past_terminal_quota: 'end' }
+    await bastion.broker.must('PUT', '/connectionpolicies/SSH', { ...quotas, ...past })
+    for (const flags of [[], ['-tt']]) {
+      const before = (await bastion.closedSessions()).length
+      const { code, bytes } = await ssh(bastion.home, bastion.login(), ['head -c 3000000 /dev/zero'], {
+        flags,
+      })
+      expect([code, bytes.length]).toEqual([0, 3_000_000])
+      const session = (await bastion.closedSessions(before + 1)).at(-1)
+      expect(session).toMatchObject({ result: 'success', is_recorded: false })
+    }
+  })
 })

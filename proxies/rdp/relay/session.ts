@@ -25,11 +25,11 @@ export class RdpSession extends ProxySession {
     this.isRecorded = opened.recording !== undefined
     const { desktopQuota, maskKeys } = this.rdp
     // Deferred, so that the session does not stop inside the write that exhausts the quota.
-    const full = () =>
+    const end = () =>
       queueMicrotask(() => this.stop('failure', 'the recording quota of the session is used up'))
     this.recorder = new RdpRecorder({
       sink: this.recording,
-      quota: Quota.ofScreens(desktopQuota, full),
+      quota: Quota.ofScreens(desktopQuota, { past: 'end', end, recording: this.recording }),
       masksKeys: maskKeys,
     })
   }

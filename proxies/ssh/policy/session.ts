@@ -45,12 +45,13 @@ export class SshSession extends ProxySession {
     this.fileRules = new FileJudge(options.fileRules.map(parseFileRule))
     const { recordingQuota, pastRecordingQuota, terminalQuota, pastTerminalQuota } = options
     // Stop later, not within the write that used up the quota.
-    const full = () => {
+    const end = () => {
       this.isQuotaUsedUp = true
       queueMicrotask(() => this.stop('failure', 'the recording quota of the session is used up'))
     }
-    this.#quota = Quota.ofStreams(recordingQuota, pastRecordingQuota === 'end' ? full : undefined)
-    this.#terminalQuota = Quota.ofScreens(terminalQuota, pastTerminalQuota === 'end' ? full : undefined)
+    const { recording } = this
+    this.#quota = Quota.ofStreams(recordingQuota, { past: pastRecordingQuota, end, recording })
+    this.#terminalQuota = Quota.ofScreens(terminalQuota, { past: pastTerminalQuota, end, recording })
     this.#commands = new CommandLog({
       rules: options.commandRules,
       now,

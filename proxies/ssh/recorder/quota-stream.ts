@@ -1,13 +1,20 @@
 /**
  * Applies quotas to recorded streams. A stream is recorded whole until its own share or the session's quota
- * is used up. Then, by the policy, the session ends, or the rest is recorded as count and SHA-256 between two
- * `unrecorded` frames.
+ * is used up. Then, by the policy, the session ends, or the rest is recorded as its count, and perhaps its
+ * SHA-256, between two `unrecorded` frames. A session without a recording has no quota.
  */
 import type { Unrecorded } from '../../../recordings/container/frames.ts'
 import type { ContentHash } from '../../session/hash/content-hash.ts'
 import type { Quota } from '../../session/quota.ts'
 import type { ChannelFrames, StreamFrame } from './frames.ts'
 import type { RecorderEvents } from './recorder.ts'
+
+/** The bytes of a stream beyond its quota. */
+interface Rest {
+  bytes: number
+  /** Absent if the policy keeps the count only. */
+  hash?: ContentHash
+}
 
 /** One direction of a channel, recorded whole up to the quota. */
 export class QuotaStream {
@@ -16,8 +23,7 @@ export class QuotaStream {
   readonly #quota: Quota
   readonly #direction: Unrecorded['direction']
   #left: number
-  #unrecorded = 0
-  #hash: ContentHash | undefined
+  #rest: Rest | undefined
 
   constructor(
     frames: ChannelFrames,
@@ -33,14 +39,15 @@ export class QuotaStream {
   }
 
   write(type: StreamFrame, data: Uint8Array): void {
-    if (this.#hash !== undefined) {
-      this.#hash.update(data)
-      this.#unrecorded += data.length
+    const quota = this.#quota
+    if (this.#rest) {
+      this.#count(this.#rest, data)
       return
     }
-    const granted = this.#quota.take(Math.min(data.length, this.#left))
+    if (!quota.isOn) return
+    const granted = quota.take(Math.min(data.length, this.#left))
     this.#left -= granted
-    const { end } = this.#quota
+    const { end } = quota
     if (granted === data.length || end) {
       this.#frames.stream(type, data)
       if (granted < data.length) end?.()
@@ -48,21 +55,27 @@ export class QuotaStream {
     }
     this.#frames.stream(type, data.subarray(0, granted))
     this.#report({ direction: this.#direction, reason: 'quota' })
-    this.#hash = this.#frames.newHash()
-    this.#hash.update(data.subarray(granted))
-    this.#unrecorded = data.length - granted
+    this.#rest = { bytes: 0, ...(quota.isHashed && { hash: this.#frames.newHash() }) }
+    this.#count(this.#rest, data.subarray(granted))
   }
 
   close(): void {
-    if (this.#hash === undefined) return
-    this.#frames.hashed(this.#hash, (sha256) =>
+    if (!this.#rest) return
+    const { bytes, hash } = this.#rest
+    const report = (sha256?: string) =>
       this.#report({
         direction: this.#direction,
         reason: 'quota',
-        bytes: this.#unrecorded,
+        bytes,
         ...(sha256 !== undefined && { sha256 }),
-      }),
-    )
+      })
+    if (hash) this.#frames.hashed(hash, report)
+    else report()
+  }
+
+  #count(rest: Rest, data: Uint8Array): void {
+    rest.bytes += data.length
+    rest.hash?.update(data)
   }
 
   #report(gap: Unrecorded): void {

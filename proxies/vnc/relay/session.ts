@@ -21,11 +21,11 @@ export class VncSession extends ProxySession {
     this.isRecorded = opened.recording !== undefined
     const { desktopQuota, maskKeys, viewOnly } = this.vnc
     // Deferred, since the quota is used up in the middle of a message.
-    const full = () =>
+    const end = () =>
       queueMicrotask(() => this.stop('failure', 'the recording quota of the session is used up'))
     this.recorder = new VncRecorder({
       sink: this.recording,
-      quota: Quota.ofScreens(desktopQuota, full),
+      quota: Quota.ofScreens(desktopQuota, { past: 'end', end, recording: this.recording }),
       masksKeys: maskKeys,
     })
     this.clipboard = new ClipboardGuard({

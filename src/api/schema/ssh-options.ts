@@ -39,7 +39,7 @@ export const quota = (description: string) =>
 
 const pastQuota = oneOf(
   PAST_QUOTA,
-  'what happens past the quota: `hash` goes on and keeps count and SHA-256, `end` ends the session',
+  'what happens past the quota: `hash` goes on and keeps count and SHA-256, `count` goes on and keeps the count only, `end` ends the session',
 )
 
 export const SshFields = exact({

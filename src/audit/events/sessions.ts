@@ -148,7 +148,7 @@ export const SESSIONS = {
     severity: 'warning',
     trap: false,
     meaning:
-      'a stream passed the recording quota: it goes on, recorded by hash and count only, and this is written again at its end with size and sha256. Without a direction: the disk is full, and the whole session goes on without a recording, as its connection policy says',
+      'a stream passed the recording quota: it goes on, recorded by its count only, and its hash if the policy keeps that, and this is written again at its end with size and sha256. Without a direction: the disk is full, and the whole session goes on without a recording, as its connection policy says',
     fields: [...CHANNEL, 'direction', 'size', 'sha256', 'reason'],
     sentence: (f) =>
       f.direction === undefined

@@ -63,6 +63,30 @@ describe('a command without a terminal', () => {
     )
   })
 
+  it('counts past the quota without a hash, if that is the policy', () => {
+    const { notes, recorder } = exec('x', new Quota(10, 4, { past: 'count' }))
+    for (const piece of ['abc', 'def', 'ghi']) recorder.fromClient(Buffer.from(piece))
+    recorder.close()
+    expect(notes.bytes(FRAME.input).toString()).toBe('abcd')
+    expect(notes.gaps).toEqual([
+      { direction: 'in', reason: 'quota' },
+      { direction: 'in', reason: 'quota', bytes: 5 },
+    ])
+  })
+
+  it('has no quota while there is no recording', () => {
+    const recording = { isOn: true }
+    const ended: string[] = []
+    const quota = new Quota(10, 4, { past: 'end', end: () => ended.push('end'), recording })
+    const { notes, recorder } = exec('x', quota)
+    recorder.fromClient(Buffer.from('abc'))
+    recording.isOn = false
+    recorder.fromClient(Buffer.alloc(100))
+    recorder.close()
+    expect([ended, notes.gaps]).toEqual([[], []])
+    expect(notes.bytes(FRAME.input).toString()).toBe('abc')
+  })
+
   it('shares the quota of the session with its other channels', () => {
     const quota = new Quota(10, 8)
     const first = exec('x', quota)
