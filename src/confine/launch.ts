@@ -6,7 +6,7 @@
  * It runs before the event loop and imports nothing that waits: Node has a parent's channel open by now, and would
  * read the worker's messages from it.
  */
-import { openSync, readFileSync } from 'node:fs'
+import { openSync, readFileSync, writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { CAGE_VARIABLE, type Cage, type Launch, type Launched } from './cage.ts'
 import { installFilter, workerFilter } from './filter.ts'
@@ -51,6 +51,7 @@ function launch({ arguments: programArguments, cage }: Launch): void {
 /** Reports the steps that fail on this system; the others hold. */
 function restrict(kernel: Kernel, cage: Cage): Launched {
   const missing = limit(kernel, cage)
+  goFirst()
   // Drops the rights that root or a unit of systemd has given the broker, as ports below 1024. Without new
   // privileges, starting a program does not bring them back.
   kernel.call(CALLS.prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -65,6 +66,15 @@ function restrict(kernel: Kernel, cage: Cage): Launched {
   if (fault !== undefined) missing.push(fault)
   const landlock = 'version' in restricted && { landlock: restricted.version }
   return { ...landlock, filtered: fault === undefined, missing }
+}
+
+/** Lets a system without memory end this process before the broker. */
+function goFirst(): void {
+  try {
+    writeFileSync('/proc/self/oom_score_adj', '500')
+  } catch {
+    // A container may hide the file: then the system decides by size alone.
+  }
 }
 
 /** Reads it from the kernel: Node has removed from its own copy what is about the parent's channel. */

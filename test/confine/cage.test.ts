@@ -210,6 +210,7 @@ describe('a worker in its cage', () => {
       source: true,
       packages: expect.any(Number),
       memory: true,
+      isFirstWithoutMemory: true,
       random: 8,
       unzipped: 'text',
       authorities: true,
