@@ -36,6 +36,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/bin/**/*.test.ts',
     'test/broker/metrics.test.ts',
     'test/config/bind-error.test.ts',
+    'test/confine/cage.test.ts',
     'test/contents/follower.test.ts',
     'test/csv/{commands,table}.test.ts',
     'test/dns/resolver.test.ts',

@@ -23,6 +23,7 @@ export const TIERS: readonly Tier[] = [
     rooms: {
       'proxies/bytes': { isPure: true, may: [] },
       'src/audit/events': { isPure: true, may: [] },
+      'src/confine': { may: [] },
       'src/drawing': { isPure: true, may: [] },
       'src/model': { isPure: true, may: [] },
       'src/ssh-wire': { isPure: true, may: ['proxies/bytes'] },
