@@ -4,6 +4,7 @@
  */
 import type { Buffer } from 'node:buffer'
 import { Socket } from 'node:net'
+import { settle } from '../../src/confine/settle.ts'
 import { WITHOUT_URGENCY } from '../../src/contract/urgent-data.ts'
 import { MessageReader } from '../../src/contract/wire.ts'
 import {
@@ -17,6 +18,8 @@ import { openUrgentData } from '../../src/sockets/urgent.ts'
 import { Fronts } from './fronts.ts'
 import { GateClient } from './gate-client.ts'
 
+// Before anything of a client is read.
+const cage = settle()
 const opened = await openUrgentData()
 const urgent = 'urgent' in opened ? opened.urgent : WITHOUT_URGENCY
 const socket = new Socket({ fd: MESSAGES_DESCRIPTOR, readable: true, writable: true })
@@ -51,7 +54,7 @@ function take(message: ToWorker): void {
     case 'begin':
       if (message.version !== WORKER_VERSION) end()
       fronts = new Fronts(message.settings, gate, urgent)
-      gate.send({ type: 'ready', version: WORKER_VERSION })
+      gate.send({ type: 'ready', version: WORKER_VERSION, cage })
       return
     case 'settings':
       fronts?.change(message.settings)

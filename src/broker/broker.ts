@@ -24,6 +24,7 @@ import { explainBindError } from '../config/bind-error.ts'
 import { configChanges } from '../config/changes.ts'
 import type { Config, ListenAddress } from '../config/config.ts'
 import { exposedFiles } from '../config/exposure.ts'
+import { boundaryOf, type CageReport } from '../confine/report.ts'
 import { Follower } from '../contents/follower.ts'
 import { contentMode, prepareContents } from '../contents/open.ts'
 import { ContentThread } from '../contents/thread.ts'
@@ -45,7 +46,7 @@ import { Uploader } from '../recording-service/uploads/uploader.ts'
 import { openUnacknowledged, type Unacknowledged } from '../sockets/outgoing.ts'
 import { openPass } from '../sockets/pass.ts'
 import { Checkouts } from '../vault/checkout.ts'
-import { maxMemoryOf, workerCommand } from '../workers/command.ts'
+import { workerCommand } from '../workers/command.ts'
 import { copyingGate, GATE_COPIES } from '../workers/copying-gate.ts'
 import type { WorkerEnd } from '../workers/process.ts'
 import { LOOP_LENGTH, type WorkersOptions } from '../workers/workers.ts'
@@ -107,6 +108,8 @@ export class Broker {
   readonly #gate: BrokerGate
   readonly #drawer = new Drawer()
   #fronts: FrontDoors | undefined
+  /** The bounds of session workers, in words. */
+  #boundary: string | undefined
   /** Port of the RDP listener. */
   #rdpPort: number | undefined
   #api: Api | undefined
@@ -354,15 +357,27 @@ export class Broker {
         `connections cannot be passed to session workers (${opened.missing}): set workers: 0, which gives up the boundary between clients and keys`,
       )
     }
+    const { command, memory, warning } = workerCommand(count, this.#options.config.runAs)
+    if (warning !== undefined) this.#options.logger.warn(warning)
     return {
       count,
-      command: workerCommand(),
+      command,
       gate: this.#gate,
       pass: opened.pass,
-      maxMemory: maxMemoryOf(count),
+      maxMemory: memory,
+      onBegun: (report) => this.#workerBegun(report),
       warn: (message, details) => this.#options.logger.warn(details, message),
       onLost: (end, early) => this.#workerLost(end, early),
     }
+  }
+
+  /** Says once what the boundary is made of. */
+  #workerBegun(report: CageReport): void {
+    const { text, isWhole } = boundaryOf(report, process.getuid?.() ?? -1)
+    if (text === this.#boundary) return
+    this.#boundary = text
+    if (isWhole) this.#options.logger.info(text)
+    else this.#options.logger.warn(text)
   }
 
   #workerLost({ pid, reason, sessions }: WorkerEnd, early: number): void {

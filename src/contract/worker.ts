@@ -1,4 +1,5 @@
 /** The messages between the broker and a session worker; contract/wire.ts has their form. */
+import type { CageReport } from '../confine/report.ts'
 import type { FrontName, FrontSettings } from './front-settings.ts'
 import type { Gate, GateNotice } from './gate.ts'
 
@@ -39,7 +40,7 @@ export type ToWorker =
 /** From a worker to the broker. */
 export type FromWorker =
   /** The fronts are there: connections may come. */
-  | { type: 'ready'; version: number }
+  | { type: 'ready'; version: number; cage: CageReport }
   | { type: 'ask'; id: number; method: GateMethod; request: unknown }
   | { type: 'pong'; number: number }
   /** A connection that the worker was given is closed. */

@@ -1,8 +1,11 @@
-/** How a session worker is started. */
+/** How a session worker is started, in its cage. */
 import { totalmem } from 'node:os'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { HANDLES_DESCRIPTOR } from '../contract/worker.ts'
+import { confined } from '../confine/command.ts'
+import { closedTo } from '../confine/reach.ts'
+import { workerCage } from '../confine/worker-cage.ts'
+import { HANDLES_DESCRIPTOR, MESSAGES_DESCRIPTOR } from '../contract/worker.ts'
 import type { WorkerCommand } from './process.ts'
 
 const PROGRAM = fileURLToPath(
@@ -14,16 +17,33 @@ const LEAST_MEMORY = 1024 ** 3
 /** Share of the system's memory that all workers together may take. */
 const SHARE = 0.75
 
-export function workerCommand(): WorkerCommand {
+export interface Commanded {
+  command: WorkerCommand
+  /** Bytes of data that a worker may have. */
+  memory: number
+  /** Why the workers do not run as a user of their own, although the broker is root. */
+  warning?: string
+}
+
+/**
+ * Returns the command for one of `count` workers; `runAs`: the configured user. Throws an error with the remedy if
+ * there is no such user.
+ */
+export function workerCommand(count: number, runAs: string | undefined): Commanded {
   const env: Record<string, string> = { NODE_CHANNEL_FD: String(HANDLES_DESCRIPTOR) }
   for (const name of KEPT) {
     const value = process.env[name]
     if (value !== undefined) env[name] = value
   }
-  return { file: process.execPath, arguments: ['--disable-warning=ExperimentalWarning', PROGRAM], env }
-}
-
-/** Returns the resident bytes at which one of `count` workers is ended. */
-export function maxMemoryOf(count: number): number {
-  return Math.max(LEAST_MEMORY, Math.floor((totalmem() * SHARE) / count))
+  const memory = Math.max(LEAST_MEMORY, Math.floor((totalmem() * SHARE) / count))
+  const cage = workerCage({ runAs, keepOpen: [MESSAGES_DESCRIPTOR, HANDLES_DESCRIPTOR], memory })
+  const program = { arguments: ['--disable-warning=ExperimentalWarning', PROGRAM], env }
+  const { uid, gid, ...shared } = cage
+  const closed =
+    uid === undefined || gid === undefined
+      ? undefined
+      : closedTo({ uid, gid }, [process.execPath, PROGRAM, ...cage.readable])
+  if (closed === undefined) return { command: confined(program, cage), memory }
+  const warning = `session workers run as root without its rights, since the user ${uid} cannot read ${closed}: install the product where others may read, or open that folder (chmod o+x)`
+  return { command: confined(program, shared), memory, warning }
 }

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
+import type { CageReport } from '../confine/report.ts'
 import type { FrontName, FrontSettings } from '../contract/front-settings.ts'
 import type { Source } from '../contract/gate.ts'
 import { encodeMessage, MessageReader, WireError } from '../contract/wire.ts'
@@ -48,6 +49,8 @@ export interface WorkerOptions {
   pass: PassConnection
   /** Resident bytes at which the worker is ended. */
   maxMemory: number
+  /** Called when the worker takes connections, with the bounds that hold it, as it reports them. */
+  onBegun: (report: CageReport) => void
   /** A line for the log. */
   warn: (message: string, details: object) => void
   /** Called once, when the worker is gone and all that it had is closed. */
@@ -225,7 +228,9 @@ export class SessionWorker {
     switch (message.type) {
       case 'ready':
         if (message.version !== WORKER_VERSION) throw new BreachError('it is of another version')
+        if (this.#isReady) throw new BreachError('it began twice')
         this.#isReady = true
+        this.#options.onBegun(message.cage)
         this.#onReady?.resolve()
         return
       case 'pong':

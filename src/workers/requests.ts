@@ -124,8 +124,24 @@ export const REQUESTS = {
 
 const METHODS = Object.keys(REQUESTS) as GateMethod[]
 
+const Flag = Type.Boolean()
+const CageReport = Type.Object(
+  {
+    uid: Type.Integer(),
+    gid: Type.Integer(),
+    capabilities: Flag,
+    noNewPrivileges: Flag,
+    landlock: Optional(Count),
+    seccomp: Flag,
+    dumpable: Flag,
+    permission: Flag,
+    missing: Type.Array(Type.String({ maxLength: 1_000 }), { maxItems: 32 }),
+  },
+  exact,
+)
+
 const MESSAGES = Type.Union([
-  Type.Object({ type: Type.Literal('ready'), version: Count }, exact),
+  Type.Object({ type: Type.Literal('ready'), version: Count, cage: CageReport }, exact),
   Type.Object(
     { type: Type.Literal('ask'), id: Count, method: Type.Enum(METHODS), request: Type.Unknown() },
     exact,

@@ -29,7 +29,7 @@ export const TIERS: readonly Tier[] = [
       'src/ssh-wire': { isPure: true, may: ['proxies/bytes'] },
       'src/threads': { may: [] },
       'recordings/container': { may: ['src/model'] },
-      'src/contract': { may: ['recordings/container', 'src/audit/events', 'src/model'] },
+      'src/contract': { may: ['recordings/container', 'src/audit/events', 'src/confine', 'src/model'] },
       'src/sockets': { may: ['src/contract'] },
     },
   },
@@ -359,6 +359,7 @@ export const TIERS: readonly Tier[] = [
           'proxies/telnet',
           'proxies/terminal',
           'proxies/vnc',
+          'src/confine',
           'src/contract',
           'src/sockets',
           'src/threads',
@@ -432,7 +433,7 @@ export const TIERS: readonly Tier[] = [
         ],
       },
       'src/workers': {
-        may: ['recordings/container', 'src/contract', 'src/gate', 'src/model', 'src/sockets'],
+        may: ['recordings/container', 'src/confine', 'src/contract', 'src/gate', 'src/model', 'src/sockets'],
       },
       'src/api/http': {
         may: [
@@ -536,6 +537,7 @@ export const TIERS: readonly Tier[] = [
           'src/audit/sinks',
           'src/config',
           'src/contents',
+          'src/confine',
           'src/contract',
           'src/dns',
           'src/gate',
