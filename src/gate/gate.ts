@@ -37,6 +37,7 @@ import type { RecordingService } from '../recording-service/service.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/vault.ts'
 import { accountFor, accountOf } from './closing.ts'
+import { Denial } from './denial.ts'
 import { HostKeyJudge } from './host-keys.ts'
 import type { HostTrust } from './host-trust.ts'
 import {
@@ -69,6 +70,18 @@ export interface GateOptions {
   drawer: LiveDrawer
   /** Milliseconds since the epoch. */
   now: () => number
+}
+
+/** Returns the credentials that have waited for the accepted host key. */
+function handOut(running: RunningSession): HostKeyAnswer {
+  const { handOut } = running
+  delete running.handOut
+  try {
+    return { result: 'accepted', ...(handOut && { credentials: handOut() }) }
+  } catch (error) {
+    if (error instanceof Denial) return { result: 'refused', message: error.message }
+    throw error
+  }
 }
 
 export class BrokerGate implements Gate {
@@ -151,7 +164,8 @@ export class BrokerGate implements Gate {
     if (flaw !== undefined) await this.#end(running, flaw)
     // The session ended before its proxy got the notice: release no credential.
     if (running.stopped !== undefined) return { result: 'refused', message: running.stopped }
-    return await this.#hostKeys.judge(running, key, kind)
+    const answer = await this.#hostKeys.judge(running, key, kind)
+    return answer.result === 'accepted' ? handOut(running) : answer
   }
 
   async event<C extends ProxyEventCode>({ session, code, fields }: EventRequest<C>): Promise<void> {

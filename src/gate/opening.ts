@@ -9,7 +9,7 @@ import type { RecordingGrant } from '../../recordings/container/grant.ts'
 import { canonicalName, resolveTarget, type Target } from '../access/targets.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { EventFields } from '../audit/events/fields.ts'
-import type { OpenAnswer, OpenRequest } from '../contract/gate.ts'
+import type { OpenAnswer, OpenRequest, SessionCredential } from '../contract/gate.ts'
 import { type Basis, type Grounds, keyOf } from '../identity/basis.ts'
 import { type CertificateLimits, limitsOf } from '../identity/certificate-options.ts'
 import { formatTarget, parseTargetName, type WantedTarget } from '../model/login.ts'
@@ -50,6 +50,8 @@ export interface OpeningOptions {
   now: () => number
 }
 
+const SPENT = 'one sign-in opens one target: sign in again'
+
 /** Target that the user may open, and the limits of the user's certificate. */
 interface Allowed {
   found: Target
@@ -86,7 +88,7 @@ export class Opening {
       where = targetFields(found)
       const allowed = allowedAt(found, signedIn.basis)
       this.#requirePlace(person)
-      return await oncePerProof(signedIn, found.accountId, () =>
+      return await oncePerProof(signedIn, found, () =>
         this.#withAccount(person, found.accountId, () =>
           this.#prepare(person, signedIn, request, allowed, onRunning),
         ),
@@ -152,12 +154,13 @@ export class Opening {
 
   async #prepare(
     person: User,
-    { source, basis, kept }: SignedIn,
+    signedIn: SignedIn,
     request: OpenRequest,
     { found, limits }: Allowed,
     onRunning?: (session: Id) => void,
   ): Promise<OpenAnswer> {
     const { store, now } = this.#options
+    const { source, basis, kept } = signedIn
     const terms = await termsFor(store, found)
     const logon =
       found.accountId === undefined && !logsInItself(found)
@@ -180,9 +183,11 @@ export class Opening {
     }
     const access = await accessFor(this.#options, session, terms, logon)
     const recording = target.isRecorded ? await this.#prepareRecording(session) : undefined
+    if (waitsForHostKey(found)) session.handOut = () => spend(signedIn, access.credentials)
     onRunning?.(session.id)
     await this.#register(session, access.serial)
-    return { result: 'opened', session: openSession(session, terms, access, { logon, limits, recording }) }
+    const shown = session.handOut ? { ...access, credentials: [] } : access
+    return { result: 'opened', session: openSession(session, terms, shown, { logon, limits, recording }) }
   }
 
   /** @throws Denial */
@@ -248,11 +253,12 @@ export class Opening {
  */
 async function oncePerProof(
   signedIn: SignedIn,
-  accountId: Id | undefined,
+  found: Target,
   open: () => Promise<OpenAnswer>,
 ): Promise<OpenAnswer> {
-  if (accountId === undefined) return await open()
-  if (signedIn.isSpent) throw new Denial('one sign-in opens one target: sign in again')
+  if (found.accountId === undefined) return await open()
+  if (signedIn.isSpent) throw new Denial(SPENT)
+  if (waitsForHostKey(found)) return await open()
   signedIn.isSpent = true
   try {
     return await open()
@@ -261,6 +267,18 @@ async function oncePerProof(
     signedIn.isSpent = false
     throw error
   }
+}
+
+/** Whether the credentials are handed out when the target's host key is accepted: not to one that is unreachable. */
+function waitsForHostKey({ accountId, protocol }: Target): boolean {
+  return accountId !== undefined && protocol === 'SSH'
+}
+
+/** @throws Denial if another session of the sign-in was given credentials */
+function spend(signedIn: SignedIn, credentials: SessionCredential[]): SessionCredential[] {
+  if (signedIn.isSpent && credentials.length > 0) throw new Denial(SPENT)
+  signedIn.isSpent = credentials.length > 0
+  return credentials
 }
 
 /** Returns the target with the rights that the certificate of the sign-in leaves. @throws Denial */
