@@ -51,6 +51,9 @@ export interface WorkerOptions {
   maxMemory: number
   /** Called when the worker takes connections, with the bounds that hold it, as it reports them. */
   onBegun: (report: CageReport) => void
+  /** Milliseconds between two pings, and for the start; defaults: see above. */
+  pingMs?: number
+  startMs?: number
   /** A line for the log. */
   warn: (message: string, details: object) => void
   /** Called once, when the worker is gone and all that it had is closed. */
@@ -107,7 +110,7 @@ export class SessionWorker {
     // Acknowledgements of Node's own channel: they tell nothing, and are not parsed.
     this.#handles.resume()
     this.#child.stderr?.on('data', (text: Buffer) => this.#report(text))
-    this.#pings = setInterval(() => this.#look(), PING_MS)
+    this.#pings = setInterval(() => this.#look(), options.pingMs ?? PING_MS)
     this.#ended = new Promise<void>((resolve) => {
       this.#child.on('error', (error) => {
         this.#reason ??= `could not be started: ${error.message}`
@@ -124,7 +127,7 @@ export class SessionWorker {
   /** Resolves when the worker takes connections. Rejects if it ends before, or takes too long. */
   static async start(options: WorkerOptions): Promise<SessionWorker> {
     const worker = new SessionWorker(options)
-    const late = setTimeout(() => worker.destroy('did not begin in time'), START_MS)
+    const late = setTimeout(() => worker.destroy('did not begin in time'), options.startMs ?? START_MS)
     try {
       await new Promise<void>((resolve, reject) => {
         worker.#onReady = { resolve, reject }
@@ -275,7 +278,8 @@ export class SessionWorker {
     this.#reports = MAX_REPORTS
     if (this.#messages.isPaused()) this.#answered = this.#sent
     if (this.#sent - this.#answered >= MAX_UNANSWERED) {
-      this.destroy(`did not answer for ${(MAX_UNANSWERED * PING_MS) / 1000} s, and was ended`)
+      const silentMs = MAX_UNANSWERED * (this.#options.pingMs ?? PING_MS)
+      this.destroy(`did not answer for ${silentMs / 1000} s, and was ended`)
       return
     }
     const { maxMemory } = this.#options
@@ -283,7 +287,8 @@ export class SessionWorker {
       this.destroy(`took more than ${Math.round(maxMemory / 1024 ** 2)} MiB of memory, and was ended`)
       return
     }
-    this.#send({ type: 'ping', number: ++this.#sent })
+    // Loading its code may take longer than an answer.
+    if (this.#isReady) this.#send({ type: 'ping', number: ++this.#sent })
   }
 
   /** Logs what the worker wrote on standard error; a worker that was taken over cannot fill the log. */

@@ -14,6 +14,8 @@ import { PROTOCOLS, RIGHTS } from '../model/rights.ts'
 const MAX_TEXT = 1024 * 1024
 const MAX_BYTES = 1024 * 1024
 const MAX_ID = 128
+/** Frames of one request about a watched session: LIVE_BUFFER of proxies/session/live-tap.ts in frames without payload. */
+const MAX_FRAMES = 16_384
 
 const exact = { additionalProperties: false } as const
 
@@ -110,7 +112,7 @@ export const REQUESTS = {
   live: Type.Object(
     {
       session: Id,
-      frames: Type.Array(LiveFrame),
+      frames: Type.Array(LiveFrame, { maxItems: MAX_FRAMES }),
       synced: Optional(Type.Object({ sync: Count, frames: Count }, exact)),
       lost: Optional(Type.Literal(true)),
     },

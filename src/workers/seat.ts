@@ -21,8 +21,8 @@ export const MAX_OPEN_REQUESTS = 20_000
 export class Seat {
   readonly #gate: SeatGate
   readonly #stopNotices: () => void
-  /** Connections of the worker, by address and port. */
-  readonly #sources = new Set<string>()
+  /** Number of connections of the worker, by address and port: a client may use a port for several fronts. */
+  readonly #sources = new Map<string, number>()
   readonly #challenges = new Set<string>()
   readonly #tokens = new Set<string>()
   readonly #sessions = new Set<string>()
@@ -46,12 +46,16 @@ export class Seat {
 
   /** The worker was given a connection from there. */
   arrived(source: Source): void {
-    this.#sources.add(keyOf(source))
+    const key = keyOf(source)
+    this.#sources.set(key, (this.#sources.get(key) ?? 0) + 1)
   }
 
   /** The connection from there is closed. */
   left(source: Source): void {
-    this.#sources.delete(keyOf(source))
+    const key = keyOf(source)
+    const left = (this.#sources.get(key) ?? 0) - 1
+    if (left > 0) this.#sources.set(key, left)
+    else this.#sources.delete(key)
   }
 
   /**
