@@ -10,6 +10,8 @@ import type { RecordingSealer, Sealer } from './sealing/sealer.ts'
 
 /** Bytes from which a group is sealed on the thread: below, the messages cost more than they save. */
 export const THREADED = 32 * 1024
+/** Sealed bytes for which the disk need not wait for the thread: a signature for each group costs too much. */
+const ENOUGH = 1024 * 1024
 
 export interface SealedGroup {
   body: readonly Buffer[]
@@ -32,8 +34,8 @@ export interface GroupQueueOptions {
   key: KeyObject
   /** Absent if all groups are sealed on the caller's thread. */
   sealer: Sealer | undefined
-  /** Called when the first group of the queue is sealed. */
-  onReady: () => void
+  /** Called when groups are due (`isDue`). */
+  onDue: () => void
   /** Called once if a group is lost: it and those after it are dropped, and none may follow. */
   onLost: (error: Error) => void
 }
@@ -63,9 +65,16 @@ export class GroupQueue {
     return this.#bytes
   }
 
-  /** Whether the first group is sealed. */
-  get isReady(): boolean {
-    return this.#waiting[0]?.sealed !== undefined
+  /** Whether the first groups are sealed and should be written: enough of them, or all. */
+  get isDue(): boolean {
+    if (this.#sealing === 0) return this.#waiting.length > 0
+    let bytes = 0
+    for (const { sealed, weight } of this.#waiting) {
+      if (!sealed) return false
+      bytes += weight
+      if (bytes >= ENOUGH) return true
+    }
+    return false
   }
 
   /** Seals a group as the next one, now or on the thread. The group belongs to the queue. */
@@ -88,7 +97,7 @@ export class GroupQueue {
     }
     waiting.sealed = sealGroup(key, number, group, compress)
     reuse(plain.buffer as ArrayBuffer)
-    if (this.isReady) this.#options.onReady()
+    if (this.isDue) this.#options.onDue()
   }
 
   /** Removes and returns the first groups that are sealed, at most as many as one append holds. */
@@ -140,7 +149,6 @@ export class GroupQueue {
 
   #sealed(waiting: Waiting, sealed: SealedBody): void {
     waiting.sealed = sealed
-    if (this.#waiting[0] === waiting) this.#options.onReady()
     this.#settle()
   }
 
@@ -157,6 +165,7 @@ export class GroupQueue {
 
   #settle(): void {
     this.#sealing--
+    if (this.isDue) this.#options.onDue()
     if (this.#sealing === 0) this.#onSettled?.()
   }
 }

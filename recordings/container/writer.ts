@@ -111,7 +111,7 @@ export class RecordingWriter implements FrameSink {
     this.#queue = new GroupQueue({
       key,
       sealer: options.sealer,
-      onReady: () => {
+      onDue: () => {
         if (!this.#broken) this.#flushing ??= this.#flush()
       },
       onLost: (error) => this.#lose(error),
@@ -255,7 +255,7 @@ export class RecordingWriter implements FrameSink {
     // Let the caller's turn end before the disk write: more frames may follow in it.
     await Promise.resolve()
     try {
-      while (this.#queue.isReady && !this.#broken) {
+      while (this.#queue.isDue && !this.#broken) {
         const { fault } = await this.#put('interim')
         // Report a fault but continue: the floor leaves room for the rest and for the end.
         if (fault) this.#fail(fault.isNoSpace ? new NoSpaceError(fault.message) : new Error(fault.message))

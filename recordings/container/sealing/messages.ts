@@ -3,7 +3,7 @@
 export type ToSealer =
   /** The key of a recording, before its first group. */
   | { kind: 'open'; recording: number; key: Uint8Array<ArrayBuffer> }
-  | SealRequest
+  | { kind: 'seal'; groups: SealRequest[] }
   /** Wipes the recording's key. */
   | { kind: 'close'; recording: number }
   /** Wipes the keys of all recordings. */
@@ -11,7 +11,6 @@ export type ToSealer =
 
 /** A group: the first `length` bytes of `buffer`, and the fields of its header. */
 export interface SealRequest {
-  kind: 'seal'
   id: number
   recording: number
   number: number
@@ -23,16 +22,15 @@ export interface SealRequest {
   length: number
 }
 
-export type FromSealer =
-  | {
-      kind: 'sealed'
-      id: number
-      /** The sealed group before and after its ciphertext, and the hash of the whole. */
-      head: Uint8Array
-      ciphertext: Uint8Array
-      tag: Uint8Array
-      hash: Uint8Array
-      /** That of the request, for reuse. */
-      buffer: ArrayBuffer
-    }
-  | { kind: 'wiped' }
+/** A sealed group, and its hash. `buffer` is that of the request, for reuse. */
+export interface SealAnswer {
+  id: number
+  head: Uint8Array
+  ciphertext: Uint8Array
+  tag: Uint8Array
+  hash: Uint8Array
+  buffer: ArrayBuffer
+}
+
+/** There is one answer for each message `seal`, in their order. */
+export type FromSealer = { kind: 'sealed'; groups: SealAnswer[] } | { kind: 'wiped' }

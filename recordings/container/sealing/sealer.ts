@@ -8,10 +8,17 @@ import type { KeyObject } from 'node:crypto'
 import { Questions } from '../../../src/threads/questions.ts'
 import { programBeside, Thread } from '../../../src/threads/thread.ts'
 import { type CollectedGroup, dropBuffers, reuse, type SealedBody } from '../format/group.ts'
-import type { FromSealer, ToSealer } from './messages.ts'
+import type { FromSealer, SealAnswer, SealRequest, ToSealer } from './messages.ts'
 
 /** Milliseconds without a group after which the thread ends. */
 export const SEALER_IDLE_MS = 30_000
+
+/**
+ * Messages that the thread may have, so that it always has work; groups that come meanwhile share the next
+ * one, up to this number.
+ */
+const MAX_MESSAGES = 2
+const MAX_GROUPS = 8
 
 /** Seals the groups of one recording. */
 export interface RecordingSealer {
@@ -25,6 +32,9 @@ export class Sealer {
   readonly #thread: Thread<ToSealer, FromSealer>
   readonly #idleMs: number
   readonly #open = new Questions<SealedBody>()
+  /** Groups that wait for the next message, and messages that the thread has not answered. */
+  #waiting: SealRequest[] = []
+  #messages = 0
   #nextRecording = 0
   /** Counts how often the thread began without keys. */
   #era = 0
@@ -61,8 +71,10 @@ export class Sealer {
           this.#thread.send({ kind: 'open', recording, key: copy }, [copy.buffer])
         }
         const buffer = plain.buffer as ArrayBuffer
-        const fields = { recording, number, first, last, frames, compress, length: plain.length }
-        return this.#open.ask((id) => this.#thread.send({ kind: 'seal', id, ...fields, buffer }, [buffer]))
+        const fields = { recording, number, first, last, frames, compress, buffer, length: plain.length }
+        const sealed = this.#open.ask((id) => this.#waiting.push({ id, ...fields }))
+        this.#post()
+        return sealed
       },
       close: () => {
         if (era === this.#era) this.#thread.send({ kind: 'close', recording })
@@ -96,23 +108,39 @@ export class Sealer {
     this.#thread.send({ kind: 'wipe' })
   }
 
-  #answered(message: FromSealer): void {
-    if (message.kind === 'sealed') {
-      const { id, head, ciphertext, tag, hash, buffer } = message
-      reuse(buffer)
-      this.#open.answer(id, {
-        body: [bufferOf(head), bufferOf(ciphertext), bufferOf(tag)],
-        hash: bufferOf(hash),
-      })
-      return
+  #post(): void {
+    while (this.#waiting.length > 0 && this.#messages < MAX_MESSAGES) {
+      const groups = this.#waiting.splice(0, MAX_GROUPS)
+      this.#messages++
+      this.#thread.send(
+        { kind: 'seal', groups },
+        groups.map(({ buffer }) => buffer),
+      )
     }
-    if (this.#isUsed) return
-    dropBuffers()
-    void this.#thread.destroy()
+  }
+
+  #answered(message: FromSealer): void {
+    if (message.kind === 'sealed') this.#sealed(message.groups)
+    else if (!this.#isUsed) {
+      dropBuffers()
+      void this.#thread.destroy()
+    }
+  }
+
+  #sealed(groups: readonly SealAnswer[]): void {
+    this.#messages--
+    this.#post()
+    for (const { id, head, ciphertext, tag, hash, buffer } of groups) {
+      reuse(buffer)
+      const body = [bufferOf(head), bufferOf(ciphertext), bufferOf(tag)] as const
+      this.#open.answer(id, { body, hash: bufferOf(hash) })
+    }
   }
 
   #lost(error: Error): void {
     this.#era++
+    this.#waiting = []
+    this.#messages = 0
     this.#open.failAll(error)
   }
 }

@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import { setPriority } from 'node:os'
 import { parentPort } from 'node:worker_threads'
 import { sealGroup } from '../format/group.ts'
-import type { FromSealer, SealRequest, ToSealer } from './messages.ts'
+import type { FromSealer, SealAnswer, SealRequest, ToSealer } from './messages.ts'
 
 /** A nice value, 19 at most: on a busy machine keystrokes come before the recording of floods. */
 const NICENESS = 10
@@ -13,15 +13,24 @@ if (process.platform === 'linux') setPriority(0, NICENESS)
 
 const keys = new Map<number, Uint8Array>()
 
-function seal({ id, recording, number, buffer, length, compress, ...times }: SealRequest): void {
+function seal({ id, recording, number, buffer, length, compress, ...times }: SealRequest): SealAnswer {
   const key = keys.get(recording)
   if (!key) throw new Error('expected the key of a recording before its groups')
   const plain = Buffer.from(buffer, 0, length)
   const { body, hash } = sealGroup(key, number, { plain, ...times }, compress)
   const [head, ciphertext, tag] = body
-  const sealed: FromSealer = { kind: 'sealed', id, head, ciphertext, tag, hash, buffer }
-  const isWhole = ciphertext.buffer.byteLength === ciphertext.byteLength
-  parentPort?.postMessage(sealed, isWhole ? [buffer, ciphertext.buffer as ArrayBuffer] : [buffer])
+  return { id, head, ciphertext, tag, hash, buffer }
+}
+
+function sealAll(requests: readonly SealRequest[]): void {
+  const groups = requests.map(seal)
+  const transfer: ArrayBuffer[] = []
+  for (const { buffer, ciphertext } of groups) {
+    transfer.push(buffer)
+    const whole = ciphertext.buffer as ArrayBuffer
+    if (whole.byteLength === ciphertext.byteLength) transfer.push(whole)
+  }
+  parentPort?.postMessage({ kind: 'sealed', groups } satisfies FromSealer, transfer)
 }
 
 function wipe(recording: number): void {
@@ -35,7 +44,7 @@ parentPort?.on('message', (message: ToSealer) => {
       keys.set(message.recording, message.key)
       return
     case 'seal':
-      seal(message)
+      sealAll(message.groups)
       return
     case 'close':
       wipe(message.recording)

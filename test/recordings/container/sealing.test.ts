@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { GroupBuilder, openGroup } from '../../../recordings/container/format/group.ts'
 import { FRAME } from '../../../recordings/container/frames.ts'
 import { THREADED } from '../../../recordings/container/group-queue.ts'
+import type { SealAnswer } from '../../../recordings/container/sealing/messages.ts'
 import { Sealer } from '../../../recordings/container/sealing/sealer.ts'
 import { verifyStream } from '../../../recordings/container/verify.ts'
 import { BACKLOG_HARD_LIMIT } from '../../../recordings/container/writer.ts'
@@ -184,6 +185,7 @@ test('the thread has no key of a recording that is closed, and none after its ke
     const { plain, ...fields } = builder.take()
     return {
       ...fields,
+      recording: 7,
       number: 0,
       compress: false,
       buffer: plain.buffer as ArrayBuffer,
@@ -194,15 +196,16 @@ test('the thread has no key of a recording that is closed, and none after its ke
     const worker = new Worker(WORKER)
     try {
       worker.postMessage({ kind: 'open', recording: 7, key: Uint8Array.from(key) })
-      worker.postMessage({ kind: 'seal', id: 1, recording: 7, ...group() })
-      const sealed = await new Promise<Record<'head' | 'ciphertext' | 'tag', Uint8Array>>((resolve) =>
+      worker.postMessage({ kind: 'seal', groups: [{ id: 1, ...group() }] })
+      const { groups } = await new Promise<{ groups: SealAnswer[] }>((resolve) =>
         worker.once('message', resolve),
       )
-      const body = Buffer.concat([sealed.head, sealed.ciphertext, sealed.tag])
+      const { head, ciphertext, tag } = groups[0]!
+      const body = Buffer.concat([head, ciphertext, tag])
       expect(openGroup(createSecretKey(key), body, 0)).toMatchObject([{ type: FRAME.output, time: 5 }])
       const failed = new Promise<Error>((resolve) => worker.once('error', resolve))
       worker.postMessage(end)
-      worker.postMessage({ kind: 'seal', id: 2, recording: 7, ...group() })
+      worker.postMessage({ kind: 'seal', groups: [{ id: 2, ...group() }] })
       expect((await failed).message).toContain('expected the key')
     } finally {
       await worker.terminate()
