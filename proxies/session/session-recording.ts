@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type End, type FrameSink, type FrameType, isStream } from '../../recordings/container/frames.ts'
 import type { RecordingGrant } from '../../recordings/container/grant.ts'
 import type { CreateFile } from '../../recordings/container/recording-file.ts'
+import { sealer } from '../../recordings/container/sealing/sealer.ts'
 import { BACKLOG_LIMIT, type RecordingResult, RecordingWriter } from '../../recordings/container/writer.ts'
 import type { LiveAnswer, LiveRequest } from '../../src/contract/gate.ts'
 import type { Hashing } from './hash/content-hash.ts'
@@ -51,6 +52,7 @@ export class SessionRecording implements FrameSink {
     const { create, sign, onFailure, live } = this.#options
     const writer = await RecordingWriter.open(grant, {
       create,
+      sealer,
       sign,
       clock: { now: Date.now, monotonic: () => Math.round(performance.now() * 1000) },
       onFailure: (error) => {

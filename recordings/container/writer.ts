@@ -12,20 +12,20 @@ import { createSecretKey, type KeyObject } from 'node:crypto'
 import { Chain } from './chain.ts'
 import { FlushWaiters } from './flush-waiters.ts'
 import { type CheckpointKind, encodeCheckpoint } from './format/checkpoint.ts'
-import { CONTINUED, GroupBuilder, releaseGroup } from './format/group.ts'
+import { CONTINUED, GroupBuilder } from './format/group.ts'
 import { encodeHeader, parseHeader } from './format/header.ts'
 import {
   LINK_LENGTH,
-  MAX_BATCH,
-  MAX_BATCH_GROUPS,
   MAX_FRAME_PAYLOAD,
   MAX_STRUCTURED_PAYLOAD,
   SESSION_KEY_LENGTH,
 } from './format/limits.ts'
-import { bodyHash, RECORD } from './format/record.ts'
+import { RECORD } from './format/record.ts'
 import { type End, FRAME, type FrameSink, type FrameType, isStream } from './frames.ts'
 import type { RecordingGrant } from './grant.ts'
+import { GroupQueue, type SealedGroup } from './group-queue.ts'
 import { type Appended, type CreateFile, NoSpaceError, type RecordingFile } from './recording-file.ts'
+import type { Sealer } from './sealing/sealer.ts'
 import { inTime, proving, type Sign } from './signer.ts'
 
 /** Backlog in bytes above which the relay has to stop reading until `onDrain`. */
@@ -57,6 +57,8 @@ export interface WriterOptions {
   create: CreateFile
   sign: Sign
   clock: Clock
+  /** Seals large groups off the caller's thread. Absent if none are. */
+  sealer?: Sealer
   /** Called once, when the recording cannot continue: the session must end too. */
   onFailure: (error: Error) => void
 }
@@ -70,25 +72,13 @@ export interface RecordingResult {
   digest: string
 }
 
-interface SealedGroup {
-  body: Buffer[]
-  hash: Buffer
-  /** Bytes that the group adds to the backlog. */
-  weight: number
-  frames: number
-  last: number
-}
-
 export class RecordingWriter implements FrameSink {
   readonly #options: WriterOptions
   readonly #file: RecordingFile
-  readonly #key: KeyObject
   readonly #epoch: number
   readonly #group = new GroupBuilder()
+  readonly #queue: GroupQueue
   #chain: Chain
-  #groups = 0
-  #queue: SealedGroup[] = []
-  #queued = 0
   #framesOnDisk = 0
   #lastOnDisk = 0
   #lastTime = 0
@@ -118,7 +108,14 @@ export class RecordingWriter implements FrameSink {
     this.#options = options
     this.#file = file
     this.#chain = chain
-    this.#key = key
+    this.#queue = new GroupQueue({
+      key,
+      sealer: options.sealer,
+      onDue: () => {
+        if (!this.#broken) this.#flushing ??= this.#flush()
+      },
+      onLost: (error) => this.#lose(error),
+    })
     this.#epoch = epoch
   }
 
@@ -144,7 +141,7 @@ export class RecordingWriter implements FrameSink {
 
   /** Bytes that were accepted and are not on the disk yet. */
   get backlog(): number {
-    return this.#broken ? 0 : this.#queued + this.#group.length
+    return this.#broken ? 0 : this.#queue.bytes + this.#group.length
   }
 
   /** Calls back once when half of BACKLOG_LIMIT is free again, or at once if it is free now. */
@@ -169,7 +166,7 @@ export class RecordingWriter implements FrameSink {
    */
   flush(): Promise<void> {
     this.#seal()
-    return this.#waiters.until(this.#groups, this.#broken ? this.#failure : undefined)
+    return this.#waiters.until(this.#queue.added, this.#broken || this.#lost ? this.#failure : undefined)
   }
 
   /**
@@ -241,12 +238,7 @@ export class RecordingWriter implements FrameSink {
     this.#timer = undefined
     const weight = this.#group.length
     if (weight === 0 || this.#lost) return
-    const sealed = this.#group.seal(this.#key, this.#groups, this.#mayCompress(weight))
-    this.#groups++
-    // Hash here and not in the flush: the bytes are still in the processor's cache.
-    this.#queue.push({ ...sealed, hash: bodyHash(...sealed.body), weight })
-    this.#queued += weight
-    if (!this.#broken) this.#flushing ??= this.#flush()
+    this.#queue.add(this.#group.take(), this.#mayCompress(weight))
   }
 
   #mayCompress(bytes: number): boolean {
@@ -263,7 +255,7 @@ export class RecordingWriter implements FrameSink {
     // Let the caller's turn end before the disk write: more frames may follow in it.
     await Promise.resolve()
     try {
-      while (this.#queue.length > 0 && !this.#broken) {
+      while (this.#queue.isDue && !this.#broken) {
         const { fault } = await this.#put('interim')
         // Report a fault but continue: the floor leaves room for the rest and for the end.
         if (fault) this.#fail(fault.isNoSpace ? new NoSpaceError(fault.message) : new Error(fault.message))
@@ -277,7 +269,7 @@ export class RecordingWriter implements FrameSink {
 
   /** Writes a batch of sealed groups to the disk, and a checkpoint after them if it has a kind. */
   async #put(kind?: CheckpointKind): Promise<Appended> {
-    const batch = this.#queue.splice(0, this.#batchLength())
+    const batch = this.#queue.batch()
     const chain = this.#chain.fork()
     const parts = batch.flatMap((group) => chain.add(RECORD.group, group.body, group.hash))
     const reached = {
@@ -295,16 +287,6 @@ export class RecordingWriter implements FrameSink {
     this.#written(chain, batch)
     this.#waiters.prove(batch.length)
     return appended
-  }
-
-  /** Returns the number of sealed groups that one append holds: at least one, if there is any. */
-  #batchLength(): number {
-    let bytes = 0
-    const end = this.#queue.findIndex(({ weight }, i) => {
-      bytes += weight
-      return (i > 0 && bytes > MAX_BATCH) || i === MAX_BATCH_GROUPS
-    })
-    return end === -1 ? this.#queue.length : end
   }
 
   /**
@@ -328,9 +310,8 @@ export class RecordingWriter implements FrameSink {
     for (const group of batch) {
       this.#framesOnDisk += group.frames
       this.#lastOnDisk = group.last
-      this.#queued -= group.weight
-      releaseGroup(group.body)
     }
+    this.#queue.written(batch)
     this.#drain()
   }
 
@@ -368,6 +349,16 @@ export class RecordingWriter implements FrameSink {
 
   #break(error: Error): void {
     this.#broken = true
+    this.#endWith(error)
+  }
+
+  /** Handles the loss of a group in the sealing thread: those before it are still written. */
+  #lose(error: Error): void {
+    this.#lost = true
+    this.#endWith(error)
+  }
+
+  #endWith(error: Error): void {
     this.#stopped = true
     clearTimeout(this.#timer)
     this.#timer = undefined
@@ -378,12 +369,14 @@ export class RecordingWriter implements FrameSink {
 
   /** Writes all sealed groups, and a closing checkpoint after the last. */
   async #putRest(kind: CheckpointKind): Promise<void> {
-    while (this.#batchLength() < this.#queue.length) await this.#put()
+    while (!this.#queue.isLastBatch) await this.#put()
     await this.#put(kind)
   }
 
   async #finish(): Promise<RecordingResult> {
     this.#seal()
+    await this.#queue.settled()
+    this.#queue.close()
     await this.#flushing
     if (!this.#broken) {
       await this.#putRest(this.#failure ? 'failed' : 'sealed').catch((error) => this.#break(asError(error)))
@@ -391,7 +384,7 @@ export class RecordingWriter implements FrameSink {
     if (this.#broken) {
       // Make a last try with the frames accepted meanwhile: the tail that did not fit was cut off, so there
       // may be room for the closing checkpoint at least. If not, the recovery writes one.
-      if (this.#lost) this.#queue = []
+      if (this.#lost) this.#queue.clear()
       await this.#putRest('failed').catch(() => undefined)
     }
     await this.#file.close().catch((error) => this.#fail(asError(error)))

@@ -28,7 +28,7 @@ export const TIERS: readonly Tier[] = [
       'src/model': { isPure: true, may: [] },
       'src/ssh-wire': { isPure: true, may: ['proxies/bytes'] },
       'src/threads': { may: [] },
-      'recordings/container': { may: ['src/model'] },
+      'recordings/container': { may: ['src/model', 'src/threads'] },
       'src/contract': { may: ['recordings/container', 'src/audit/events', 'src/confine', 'src/model'] },
       'src/sockets': { may: ['src/contract'] },
     },

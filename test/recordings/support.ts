@@ -119,6 +119,7 @@ export async function makeWriter(
     sign: options.sign ?? signer.sign,
     clock: options.clock ?? clock,
     onFailure: (error) => failures.push(error),
+    ...(options.sealer && { sealer: options.sealer }),
   })
   return { grant, directory, signer, clock, writer, failures, path: join(directory, FILE_NAME) }
 }

@@ -13,7 +13,12 @@ import {
   encodeCheckpoint,
   encodeStatement,
 } from '../../recordings/container/format/checkpoint.ts'
-import { GroupBuilder, openGroup, parseGroupHeader } from '../../recordings/container/format/group.ts'
+import {
+  GroupBuilder,
+  openGroup,
+  parseGroupHeader,
+  sealGroup,
+} from '../../recordings/container/format/group.ts'
 import {
   encodeHeader,
   parseHeader,
@@ -115,7 +120,9 @@ test('the writer makes these bytes', async () => {
         last = time
       }
       count += group.frames.length
-      parts.push(...chain.add(RECORD.group, builder.seal(createSecretKey(key), number - 1, false).body))
+      parts.push(
+        ...chain.add(RECORD.group, sealGroup(createSecretKey(key), number - 1, builder.take(), false).body),
+      )
     }
     for (const { kind, wall_time: wallTime, time, after_group: after } of vectors.checkpoints) {
       if (after !== number) continue

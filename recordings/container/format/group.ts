@@ -26,6 +26,7 @@ import {
   MAX_FRAME_PAYLOAD,
   MAX_GROUP_PLAIN,
 } from './limits.ts'
+import { bodyHash } from './record.ts'
 import { readVarint, varintLength, writeVarint } from './varint.ts'
 
 export const GROUP_HEADER_LENGTH = 24
@@ -51,8 +52,33 @@ export interface GroupHeader {
 /** Initial capacity, unless the previous group needed more: nearly all groups of a terminal are smaller. */
 const SMALL = 4096
 /** Free buffers for the largest group. They are shared, so that an idle session holds none. */
-const free: Buffer[] = []
+let free: ArrayBuffer[] = []
 const MAX_FREE = 16
+
+/** Keeps the buffer of a collected group for the next large one, if it is large itself. */
+export function reuse(buffer: ArrayBuffer): void {
+  if (buffer.byteLength === MAX_GROUP_PLAIN && free.length < MAX_FREE) free.push(buffer)
+}
+
+/** Releases the memory of the free buffers. */
+export function dropBuffers(): void {
+  free = []
+}
+
+/** Frames before they are sealed. `plain` begins its buffer and belongs to the holder of the group. */
+export interface CollectedGroup {
+  plain: Buffer
+  /** Microseconds since the recording began. */
+  first: number
+  last: number
+  frames: number
+}
+
+/** The body of a record, and its `bodyHash`. */
+export interface SealedBody {
+  body: readonly [head: Buffer, ciphertext: Buffer, tag: Buffer]
+  hash: Buffer
+}
 
 /** Collects frames for one group in a buffer that is filled, sealed and released. */
 export class GroupBuilder {
@@ -89,54 +115,53 @@ export class GroupBuilder {
     return true
   }
 
-  /** Seals the collected frames as the group of this number, and starts a new group. */
-  seal(key: KeyObject, number: number, compress: boolean): { body: Buffer[]; frames: number; last: number } {
-    const buffer = this.#buffer ?? Buffer.alloc(0)
-    const plain = buffer.subarray(0, this.#length)
+  /** Returns the collected frames, and starts a new group. */
+  take(): CollectedGroup {
+    const plain = (this.#buffer ?? Buffer.alloc(0)).subarray(0, this.#length)
+    const group = { plain, first: this.#first, last: this.#last, frames: this.#frames }
     this.#size = this.#length <= SMALL ? SMALL : MAX_GROUP_PLAIN
-    const header = { number, first: this.#first, last: this.#last, frames: this.#frames }
-    const body = sealGroup(key, header, plain, compress)
-    const sealed = { body, frames: this.#frames, last: this.#last }
     this.#length = 0
     this.#frames = 0
-    if (buffer.length === MAX_GROUP_PLAIN && free.length < MAX_FREE) free.push(buffer)
     this.#buffer = undefined
-    return sealed
+    return group
   }
 
   #withRoom(bytes: number): Buffer {
     const before = this.#buffer
     if (before && this.#length + bytes <= before.length) return before
     const isSmall = before === undefined && this.#size === SMALL && bytes <= SMALL
-    const buffer = isSmall
-      ? Buffer.allocUnsafeSlow(SMALL)
-      : (free.pop() ?? Buffer.allocUnsafeSlow(MAX_GROUP_PLAIN))
+    const buffer = Buffer.from(
+      isSmall ? new ArrayBuffer(SMALL) : (free.pop() ?? new ArrayBuffer(MAX_GROUP_PLAIN)),
+    )
     before?.copy(buffer, 0, 0, this.#length)
     this.#buffer = buffer
     return buffer
   }
 }
 
-function sealGroup(
-  key: KeyObject,
-  header: Omit<GroupHeader, 'compressed' | 'plainLength'>,
-  plain: Buffer,
+/** Seals collected frames as the group of this number. The frames stay as they are. */
+export function sealGroup(
+  key: KeyObject | Uint8Array,
+  number: number,
+  { plain, first, last, frames }: CollectedGroup,
   compress: boolean,
-): Buffer[] {
+): SealedBody {
   const tried = compress && plain.length >= MIN_COMPRESSED ? zstdCompressSync(plain, ZSTD_LEVEL) : plain
   const compressed = tried.length < plain.length
   const head = Buffer.alloc(GROUP_HEADER_LENGTH)
-  head.writeUInt32BE(header.number, 0)
-  head.writeBigUInt64BE(BigInt(header.first), 4)
-  head.writeUInt32BE(header.last - header.first, 12)
-  head.writeUInt32BE(header.frames, 16)
+  head.writeUInt32BE(number, 0)
+  head.writeBigUInt64BE(BigInt(first), 4)
+  head.writeUInt32BE(last - first, 12)
+  head.writeUInt32BE(frames, 16)
   head.writeUInt8(compressed ? 1 : 0, 20)
   head.writeUIntBE(plain.length, 21, 3)
-  const cipher = createCipheriv('aes-256-gcm', key, nonceOf(header.number))
+  const cipher = createCipheriv('aes-256-gcm', key, nonceOf(number))
   cipher.setAAD(head)
   const ciphertext = cipher.update(compressed ? tried : plain)
   cipher.final()
-  return [head, ciphertext, cipher.getAuthTag()]
+  const body = [head, ciphertext, cipher.getAuthTag()] as const
+  // Hash here and not in the flush: the bytes are still in the processor's cache.
+  return { body, hash: bodyHash(...body) }
 }
 
 /**

@@ -10,7 +10,12 @@ import {
   parseStatement,
 } from '../../../recordings/container/format/checkpoint.ts'
 import { RecordingError } from '../../../recordings/container/format/error.ts'
-import { GroupBuilder, openGroup, parseGroupHeader } from '../../../recordings/container/format/group.ts'
+import {
+  GroupBuilder,
+  openGroup,
+  parseGroupHeader,
+  sealGroup,
+} from '../../../recordings/container/format/group.ts'
 import {
   encodeHeader,
   headerLength,
@@ -73,7 +78,7 @@ describe('groups', () => {
             expect(builder.append(rest.type, rest.channel, time, rest.payload)).toBe(true)
             return { ...rest, time }
           })
-          const sealed = builder.seal(key, number, compress)
+          const sealed = sealGroup(key, number, builder.take(), compress)
           const body = Buffer.concat(sealed.body)
           expect(parseGroupHeader(body)).toMatchObject({
             number,
@@ -98,7 +103,7 @@ describe('groups', () => {
     let taken = 0
     while (builder.append(2, 1, taken, payload)) taken++
     expect(taken).toBe(3)
-    const body = Buffer.concat(builder.seal(createSecretKey(randomBytes(32)), 0, true).body)
+    const body = Buffer.concat(sealGroup(createSecretKey(randomBytes(32)), 0, builder.take(), true).body)
     expect(parseGroupHeader(body)?.compressed).toBe(true)
     expect(body.length).toBeLessThan(1000)
   })
@@ -107,7 +112,7 @@ describe('groups', () => {
     const key = createSecretKey(randomBytes(32))
     const builder = new GroupBuilder()
     builder.append(2, 1, 0, Buffer.from('root:x:0:0'))
-    const body = Buffer.concat(builder.seal(key, 7, true).body)
+    const body = Buffer.concat(sealGroup(key, 7, builder.take(), true).body)
     expect(() => openGroup(createSecretKey(randomBytes(32)), body, 0)).toThrow(RecordingError)
     for (let at = 0; at < body.length; at++) {
       const changed = Buffer.from(body)

@@ -1,0 +1,56 @@
+/** The sealing thread: compresses, encrypts and hashes groups of many recordings. */
+import { Buffer } from 'node:buffer'
+import { setPriority } from 'node:os'
+import { parentPort } from 'node:worker_threads'
+import { sealGroup } from '../format/group.ts'
+import type { FromSealer, SealAnswer, SealRequest, ToSealer } from './messages.ts'
+
+/** A nice value, 19 at most: on a busy machine keystrokes come before the recording of floods. */
+const NICENESS = 10
+
+// On Linux 0 is the calling thread (setpriority(2), C library/kernel differences), elsewhere the whole process.
+if (process.platform === 'linux') setPriority(0, NICENESS)
+
+const keys = new Map<number, Uint8Array>()
+
+function seal({ id, recording, number, buffer, length, compress, ...times }: SealRequest): SealAnswer {
+  const key = keys.get(recording)
+  if (!key) throw new Error('expected the key of a recording before its groups')
+  const plain = Buffer.from(buffer, 0, length)
+  const { body, hash } = sealGroup(key, number, { plain, ...times }, compress)
+  const [head, ciphertext, tag] = body
+  return { id, head, ciphertext, tag, hash, buffer }
+}
+
+function sealAll(requests: readonly SealRequest[]): void {
+  const groups = requests.map(seal)
+  const transfer: ArrayBuffer[] = []
+  for (const { buffer, ciphertext } of groups) {
+    transfer.push(buffer)
+    const whole = ciphertext.buffer as ArrayBuffer
+    if (whole.byteLength === ciphertext.byteLength) transfer.push(whole)
+  }
+  parentPort?.postMessage({ kind: 'sealed', groups } satisfies FromSealer, transfer)
+}
+
+function wipe(recording: number): void {
+  keys.get(recording)?.fill(0)
+  keys.delete(recording)
+}
+
+parentPort?.on('message', (message: ToSealer) => {
+  switch (message.kind) {
+    case 'open':
+      keys.set(message.recording, message.key)
+      return
+    case 'seal':
+      sealAll(message.groups)
+      return
+    case 'close':
+      wipe(message.recording)
+      return
+    case 'wipe':
+      for (const recording of [...keys.keys()]) wipe(recording)
+      parentPort?.postMessage({ kind: 'wiped' } satisfies FromSealer)
+  }
+})
