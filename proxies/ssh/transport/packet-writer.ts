@@ -13,6 +13,7 @@
 import { Buffer } from 'node:buffer'
 import { randomFillSync } from 'node:crypto'
 import type { Socket } from 'node:net'
+import { READ_SIZE } from '../../net/shared-read.ts'
 import { setUint32At } from '../codec/writer.ts'
 import type { Sealer } from './sealers.ts'
 
@@ -23,7 +24,7 @@ const MAX_PAYLOAD = 34_000
 /** Room for the largest packet: header, payload, padding, MAC. */
 const MAX_FRAMED = MAX_PAYLOAD + 128
 /** A socket's read with its packets framed anew: each grows by a few bytes at most. */
-const BATCH = 68 * 1024 + MAX_FRAMED
+const BATCH = READ_SIZE + 4096 + MAX_FRAMED
 /** Fewer bytes are copied if they have to wait, so that they do not keep a whole buffer. */
 const SMALL = 16 * 1024
 /** Free buffers that are kept, 3.3 MiB. */
@@ -89,8 +90,8 @@ export class PacketWriter {
       randomFillSync(pool)
       poolAt = 0
     }
-    pool.copy(packet, HEADER + payload.length, poolAt, poolAt + padding)
-    poolAt += padding
+    // For so few bytes, a loop costs less than a copy.
+    for (let at = HEADER + payload.length; at < end; at++) packet[at] = pool[poolAt++]!
     if (sealer.seal(packet)) filled += end + sealer.tag
   }
 
