@@ -81,18 +81,19 @@ export class PacketWriter {
     const { block, counted } = sealer
     let padding = block - ((counted + 1 + payload.length) % block)
     if (padding < MIN_PADDING) padding += block
-    const end = HEADER + payload.length + padding
-    const packet = batch.subarray(filled, filled + end + sealer.room)
-    setUint32At(packet, 0, end - 4)
-    packet[4] = padding
-    packet.set(payload, HEADER)
+    const begin = filled
+    const end = begin + HEADER + payload.length + padding
+    setUint32At(batch, begin, end - begin - 4)
+    batch[begin + 4] = padding
+    batch.set(payload, begin + HEADER)
     if (poolAt + padding > POOL) {
       randomFillSync(pool)
       poolAt = 0
     }
     // For so few bytes, a loop costs less than a copy.
-    for (let at = HEADER + payload.length; at < end; at++) packet[at] = pool[poolAt++]!
-    if (sealer.seal(packet)) filled += end + sealer.tag
+    for (let at = end - padding; at < end; at++) batch[at] = pool[poolAt++]!
+    const packet = new Uint8Array(batch.buffer, batch.byteOffset + begin, end - begin + sealer.room)
+    if (sealer.seal(packet)) filled = end + sealer.tag
   }
 
   /** Writes the packets of this turn. */
