@@ -8,7 +8,9 @@ import { connect, type OnReadOpts, Socket, type TcpNetConnectOpts } from 'node:n
 
 /** Room before the read bytes, for bytes left over from the previous read. */
 const HEADROOM = 64 * 1024
-const SHARED = Buffer.allocUnsafeSlow(HEADROOM + 64 * 1024)
+/** The most that one read takes: a read of fewer bytes has emptied the socket. */
+export const READ_SIZE = 64 * 1024
+const SHARED = Buffer.allocUnsafeSlow(HEADROOM + READ_SIZE)
 const READ_BUFFER = SHARED.subarray(HEADROOM)
 
 type Take = (view: Buffer) => void

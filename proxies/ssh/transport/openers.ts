@@ -49,7 +49,7 @@ class GcmOpener implements Opener {
   open(bytes: Buffer, at: number, length: number): void {
     const begin = at + LENGTH
     const end = begin + length
-    this.#cipher._instance.decrypt(bytes.subarray(begin, end), length, bytes.subarray(end, end + this.tag))
+    this.#cipher._instance.decrypt(viewOf(bytes, begin, end), length, viewOf(bytes, end, end + this.tag))
   }
 }
 
@@ -75,8 +75,8 @@ class ChaChaOpener implements Opener {
   open(bytes: Buffer, at: number, length: number): void {
     const begin = at + LENGTH
     const end = begin + length
-    const tag = bytes.subarray(end, end + this.tag)
-    this.#cipher._instance.decrypt(bytes.subarray(begin, end), tag, this.#cipher.inSeqno)
+    const tag = viewOf(bytes, end, end + this.tag)
+    this.#cipher._instance.decrypt(viewOf(bytes, begin, end), tag, this.#cipher.inSeqno)
   }
 }
 
@@ -106,9 +106,14 @@ class MacOpener implements Opener {
   open(bytes: Buffer, at: number, length: number): void {
     const begin = at + LENGTH
     const end = begin + length
-    const mac = bytes.subarray(end, end + this.tag)
-    this.#cipher._instance.decrypt(bytes.subarray(begin, end), this.#cipher.inSeqno, this.#head, mac)
+    const mac = viewOf(bytes, end, end + this.tag)
+    this.#cipher._instance.decrypt(viewOf(bytes, begin, end), this.#cipher.inSeqno, this.#head, mac)
   }
+}
+
+/** Like `subarray`, which costs three times as much for a Buffer. */
+function viewOf(bytes: Buffer, begin: number, end: number): Uint8Array {
+  return new Uint8Array(bytes.buffer, bytes.byteOffset + begin, end - begin)
 }
 
 /** `before`: bytes of the length field that are encrypted in one block with the packet. */

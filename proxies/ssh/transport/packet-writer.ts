@@ -13,6 +13,7 @@
 import { Buffer } from 'node:buffer'
 import { randomFillSync } from 'node:crypto'
 import type { Socket } from 'node:net'
+import { READ_SIZE } from '../../net/shared-read.ts'
 import { setUint32At } from '../codec/writer.ts'
 import type { Sealer } from './sealers.ts'
 
@@ -23,7 +24,7 @@ const MAX_PAYLOAD = 34_000
 /** Room for the largest packet: header, payload, padding, MAC. */
 const MAX_FRAMED = MAX_PAYLOAD + 128
 /** A socket's read with its packets framed anew: each grows by a few bytes at most. */
-const BATCH = 68 * 1024 + MAX_FRAMED
+const BATCH = READ_SIZE + 4096 + MAX_FRAMED
 /** Fewer bytes are copied if they have to wait, so that they do not keep a whole buffer. */
 const SMALL = 16 * 1024
 /** Free buffers that are kept, 3.3 MiB. */
@@ -80,18 +81,19 @@ export class PacketWriter {
     const { block, counted } = sealer
     let padding = block - ((counted + 1 + payload.length) % block)
     if (padding < MIN_PADDING) padding += block
-    const end = HEADER + payload.length + padding
-    const packet = batch.subarray(filled, filled + end + sealer.room)
-    setUint32At(packet, 0, end - 4)
-    packet[4] = padding
-    packet.set(payload, HEADER)
+    const begin = filled
+    const end = begin + HEADER + payload.length + padding
+    setUint32At(batch, begin, end - begin - 4)
+    batch[begin + 4] = padding
+    batch.set(payload, begin + HEADER)
     if (poolAt + padding > POOL) {
       randomFillSync(pool)
       poolAt = 0
     }
-    pool.copy(packet, HEADER + payload.length, poolAt, poolAt + padding)
-    poolAt += padding
-    if (sealer.seal(packet)) filled += end + sealer.tag
+    // For so few bytes, a loop costs less than a copy.
+    for (let at = end - padding; at < end; at++) batch[at] = pool[poolAt++]!
+    const packet = new Uint8Array(batch.buffer, batch.byteOffset + begin, end - begin + sealer.room)
+    if (sealer.seal(packet)) filled = end + sealer.tag
   }
 
   /** Writes the packets of this turn. */

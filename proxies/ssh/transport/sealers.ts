@@ -1,5 +1,4 @@
 /** The forms of a sent packet, encrypted in place by the ciphers of ssh2's native binding: see openers.ts. */
-import type { Buffer } from 'node:buffer'
 import type { Ssh2Cipher } from './ssh2.ts'
 
 /** One cipher with its present keys, in the order of the packets. */
@@ -13,12 +12,12 @@ export interface Sealer {
   /** Bytes of the room that are sent: some MACs are cut. */
   readonly tag: number
   /** Encrypts a packet with room behind it. Returns false if the connection has ended. */
-  seal(packet: Buffer): boolean
+  seal(packet: Uint8Array): boolean
 }
 
 /** Returns the sealer of ssh2's present cipher, or undefined if only ssh2 itself encrypts with it. */
 export function sealerOf(cipher: Ssh2Cipher): Sealer | undefined {
-  const seal = (packet: Buffer): boolean => {
+  const seal = (packet: Uint8Array): boolean => {
     // ssh2 has freed the cipher.
     if (cipher._dead) return false
     cipher._instance.encrypt(packet, cipher.outSeqno)

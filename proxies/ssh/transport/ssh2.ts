@@ -39,7 +39,7 @@ export interface Ssh2Cipher {
   _aadLen: number
   _macLen: number
   _macActualLen: number
-  _instance: { encrypt(packet: Buffer, sequence: number): void }
+  _instance: { encrypt(packet: Uint8Array, sequence: number): void }
 }
 
 /** Fields that say how much of a packet ssh2 has read have other names for each kind of cipher. */
@@ -54,7 +54,7 @@ export interface Ssh2Decipher {
   _macETM: boolean
   /** `decrypt` verifies too. Its arguments differ for each kind of cipher. */
   _instance: {
-    decrypt(packet: Buffer, ...others: (Buffer | number)[]): void
+    decrypt(packet: Uint8Array, ...others: (Uint8Array | number)[]): void
     decryptLen(length: Buffer, sequence: number): number
     decryptBlock(block: Buffer): void
   }

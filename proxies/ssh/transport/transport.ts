@@ -12,7 +12,7 @@ import type { Socket } from 'node:net'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { FLOOD_MARK, LINGER_MS, SEND_HIGH_WATER } from '../../net/limits.ts'
 import { ReadTurn } from '../../net/read-turns.ts'
-import { takeReads } from '../../net/shared-read.ts'
+import { READ_SIZE, takeReads } from '../../net/shared-read.ts'
 import { type GlobalRequest, MSG, parseGlobalRequest } from '../codec/messages.ts'
 import { AnswerOrder } from './answer-order.ts'
 import type { Leg } from './leg.ts'
@@ -173,7 +173,7 @@ export class Transport implements Leg {
 
   /** Handles data in the shared buffer: by ssh2 until the end of the sign-in, which keeps views of it. */
   #read(chunk: Buffer): void {
-    this.#turn.spend(chunk.length)
+    this.#turn.spend(chunk.length, chunk.length < READ_SIZE)
     if (this.#broken) return
     if (!this.#reader && this.onMessage !== undefined && !this.inKex) {
       this.#reader = PacketReader.of(this.#source)

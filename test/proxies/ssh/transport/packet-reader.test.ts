@@ -60,7 +60,7 @@ describe.each(SUITES.map((suite) => ({ suite, name: suite.join(' ') })))('$name'
         expect(Buffer.concat(world.received).equals(Buffer.concat(sent))).toBe(true)
         expect(world.decipher.inSeqno).toBe((0xfffffffe + sent.length) >>> 0)
       }),
-      { numRuns: 40 },
+      { numRuns: 12 },
     )
   })
 
@@ -102,7 +102,7 @@ describe.each(SUITES.map((suite) => ({ suite, name: suite.join(' ') })))('$name'
           expect(world.received).toEqual([])
         },
       ),
-      { numRuns: 100 },
+      { numRuns: 30 },
     )
   })
 

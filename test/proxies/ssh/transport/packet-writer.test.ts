@@ -50,7 +50,7 @@ describe.each([...SUITES, BLOCKS].map((suite) => ({ suite, name: suite.join(' ')
           expect(Buffer.concat(pair.open(Buffer.concat(writes))).equals(Buffer.concat(sent))).toBe(true)
           expect(pair.cipher.outSeqno).toBe(sent.length)
         }),
-        { numRuns: 40 },
+        { numRuns: 12 },
       )
     })
   },
@@ -59,7 +59,7 @@ describe.each([...SUITES, BLOCKS].map((suite) => ({ suite, name: suite.join(' ')
 test('each padding has at least four bytes that differ from packet to packet', () => {
   const { pair, sealer, writer, writes } = worldOf(['aes128-gcm@openssh.com'])
   const plain: Buffer[] = []
-  const seal = (packet: Buffer) => plain.push(Buffer.from(packet.subarray(0, -sealer.room))) > 0
+  const seal = (packet: Uint8Array) => plain.push(Buffer.from(packet.subarray(0, -sealer.room))) > 0
   for (let length = 1; length < 70; length++) writer.add({ ...sealer, seal }, Buffer.alloc(length))
   writer.flush()
   expect(writes.length).toBe(1)
