@@ -72,6 +72,7 @@ it('find a sign-in, a session and what a review asks by indexes', async () => {
     await store.access.sessionTargets(user.id, { device: 'srv1' })
     await store.access.sessionTargets(user.id, { accountId: account.id, serviceId: service.id })
     await store.access.hasMapping(user.id)
+    await store.access.hasTarget(user.id)
     await store.access.retrievalAuthorizations(user.id, account.id)
     await store.accounts.find(account.id)
     await store.accounts.sealedCredentials(account.id)
