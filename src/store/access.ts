@@ -18,6 +18,11 @@ export function accessQueries({ db }: StoreContext): AccessQueries {
       return others.length === 0 ? stored : inOrder([...stored, ...others])
     },
 
+    async hasTarget(userId) {
+      const [stored] = await anyAccount(db, userId)
+      return stored !== undefined || (await anyLogin(db, userId)).length > 0
+    },
+
     async hasMapping(userId) {
       const row = await loginsOf(db, userId)
         .select('t.service_id')
@@ -74,7 +79,7 @@ async function accountTargets(db: Db, userId: Id, filter: TargetFilter): Promise
   )
 }
 
-const accountsOf = (db: Db, userId: Id) =>
+const grantedAccounts = (db: Db, userId: Id) =>
   db
     .selectFrom('user_group_members as m')
     .innerJoin('authorizations as a', 'a.user_group_id', 'm.group_id')
@@ -90,6 +95,11 @@ const accountsOf = (db: Db, userId: Id) =>
     .where('a.authorize_sessions', '=', 1)
     // A device's own account is no account of another device, whatever a target group contains.
     .where((e) => e.or([e('d.device_id', 'is', null), e('d.device_id', '=', e.ref('s.device_id'))]))
+
+const anyAccount = keptQuery((db: Db, userId: Id) => grantedAccounts(db, userId).select('a.id').limit(1))
+
+const accountsOf = (db: Db, userId: Id) =>
+  grantedAccounts(db, userId)
     .select(PLACE)
     .select([
       'ac.id as accountId',
@@ -125,6 +135,8 @@ async function loginTargets(db: Db, userId: Id, filter: TargetFilter): Promise<T
     return target(row, { kind, ...nobody, accountName: login, accountLogin: login })
   })
 }
+
+const anyLogin = keptQuery((db: Db, userId: Id) => loginsOf(db, userId).select('a.id').limit(1))
 
 const placedLoginsOf = (db: Db, userId: Id) =>
   loginsOf(db, userId)

@@ -30,7 +30,8 @@ const MANY = 1000
 
 /**
  * Returns the objects of a page, each made from its row by `object`, and their number on all pages. Sorted by
- * `standard` by default; the id breaks ties, so that pages neither overlap nor leave gaps.
+ * `standard` by default; the id breaks ties, so that pages neither overlap nor leave gaps. `known`: the
+ * number of objects without a search, if it takes no counting.
  * @throws SortError, SearchError
  */
 export async function listed<DB, TB extends keyof DB, O, T>(
@@ -39,7 +40,9 @@ export async function listed<DB, TB extends keyof DB, O, T>(
   fields: SqlFields,
   standard: readonly string[],
   { limit, offset, sort = [], search, inPieces = false }: Page = ALL,
+  known?: number,
 ): Promise<Listed<T>> {
+  const countAll = async () => known ?? (await countOf(query))
   const ordered = (matching: typeof query) => {
     let result = matching
     for (const key of sort.length > 0 ? sort : standard) {
@@ -55,15 +58,15 @@ export async function listed<DB, TB extends keyof DB, O, T>(
     page(false)
     const total = await countOf(query.where(where(condition, fields, false)))
     if (total === 0) return { items: [], total }
-    const most = total > MANY && total * 2 > (await countOf(query))
+    const most = total > MANY && total * 2 > (await countAll())
     if (inPieces) return { items: [], total, pieces: piecesOf(page(most), object) }
     return { items: (await page(most).execute()).map(object), total }
   }
-  if (inPieces) return { items: [], total: await countOf(query), pieces: piecesOf(ordered(query), object) }
+  if (inPieces) return { items: [], total: await countAll(), pieces: piecesOf(ordered(query), object) }
   const rows = await ordered(query).execute()
   // A page that is not full is the last one, and determines the total.
   const isLast = (limit === -1 || rows.length < limit) && (rows.length > 0 || offset === 0)
-  const total = isLast ? offset + rows.length : await countOf(query)
+  const total = isLast ? offset + rows.length : await countAll()
   return { items: rows.map(object), total }
 }
 
