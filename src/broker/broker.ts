@@ -18,7 +18,6 @@ import { Refusals } from '../audit/refusals.ts'
 import type { Sink } from '../audit/sink.ts'
 import { JsonLogSink } from '../audit/sinks/json-log.ts'
 import { MetricsSink } from '../audit/sinks/metrics.ts'
-import { SnmpSink } from '../audit/sinks/snmp.ts'
 import { SyslogSink } from '../audit/sinks/syslog.ts'
 import { explainBindError } from '../config/bind-error.ts'
 import { configChanges } from '../config/changes.ts'
@@ -236,7 +235,7 @@ export class Broker {
     this.#unacknowledged = await openUnacknowledged()
     // After a restore, receivers begin at the row that it noted.
     const since = (await readRestoreNote(this.#parts.store.settings))?.row
-    await this.#feeds.open(this.#sinksOf(config), since)
+    await this.#feeds.open(await this.#sinksOf(config), since)
     if (!nativeCryptoAvailable()) {
       logger.warn(
         "ssh2's native crypto is not built for this Node: SSH runs at less than half its speed. Install a C++ compiler " +
@@ -461,13 +460,14 @@ export class Broker {
     this.#feeds.stored(events)
   }
 
-  #sinksOf({ syslog, snmp, hostname }: Config): Sink[] {
+  async #sinksOf({ syslog, snmp, hostname }: Config): Promise<Sink[]> {
     const origin = { hostname, processId: process.pid, enterprise: snmp.enterprise }
     const unacknowledged = this.#unacknowledged
+    const traps = snmp.traps.length > 0 ? await snmpSinks(snmp) : []
     return [
       new JsonLogSink(this.#options.logger, this.#options.logFailure),
       ...syslog.map((target) => new SyslogSink({ target, origin, unacknowledged })),
-      ...snmp.traps.map((target) => new SnmpSink({ target, enterprise: snmp.enterprise })),
+      ...traps,
     ]
   }
 
@@ -491,7 +491,7 @@ export class Broker {
       // Every step that can fail comes before the first change: a bad configuration leaves the old one in
       // force.
       config = read()
-      sinks = this.#sinksOf(config)
+      sinks = await this.#sinksOf(config)
       change = await this.#prepareReload(config)
     } catch (error) {
       const { message: reason } = error as Error
@@ -559,6 +559,12 @@ export class Broker {
     await this.#parts.close()
     this.#release()
   }
+}
+
+/** Loads SNMP, which most brokers do without. */
+async function snmpSinks({ traps, enterprise }: Config['snmp']): Promise<Sink[]> {
+  const { SnmpSink } = await import('../audit/sinks/snmp.ts')
+  return traps.map((target) => new SnmpSink({ target, enterprise }))
 }
 
 function place({ address, port }: { address: string; port: number }): string {

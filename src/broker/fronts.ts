@@ -1,5 +1,5 @@
 /** The listeners for sessions, and the place where their connections are served: session workers, or this process. */
-import { Fronts } from '../../proxies/worker/fronts.ts'
+import type { Fronts } from '../../proxies/worker/fronts.ts'
 import { securitiesOf } from '../../proxies/worker/securities.ts'
 import type { Config, ListenAddress } from '../config/config.ts'
 import { FRONT_NAMES, type FrontName, type FrontSettings } from '../contract/front-settings.ts'
@@ -61,7 +61,7 @@ export class FrontDoors {
     securitiesOf(settings)
     const place = workers
       ? placeOf(await Workers.start({ ...workers, settings }))
-      : inProcess(new Fronts(settings, gate, urgent))
+      : inProcess(await frontsHere(settings, gate, urgent))
     return new FrontDoors(place, config, urgent, warn)
   }
 
@@ -101,6 +101,12 @@ export class FrontDoors {
 /** Whether the front's protocol has urgent data. */
 function isTerminal(name: FrontName): boolean {
   return name === 'telnet' || name === 'rlogin' || name === 'telnets'
+}
+
+/** Loads the protocols, which a broker with session workers does without. */
+async function frontsHere(settings: FrontSettings, gate: Gate, urgent: UrgentData): Promise<Fronts> {
+  const { Fronts } = await import('../../proxies/worker/fronts.ts')
+  return new Fronts(settings, gate, urgent)
 }
 
 function inProcess(fronts: Fronts): Place {

@@ -18,7 +18,6 @@ import {
 import { isIP } from 'node:net'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { generate } from 'selfsigned'
 import { newSshKey } from './ssh-keys.ts'
 
 export interface TlsFiles {
@@ -213,6 +212,8 @@ export async function tlsFiles(
 }
 
 async function selfSigned(hostname: string): Promise<TlsFiles> {
+  // Loaded on demand: only the first start makes a certificate.
+  const { generate } = await import('selfsigned')
   const now = new Date()
   const names = [...new Set([hostname, 'localhost'])]
   const made = await generate([{ name: 'commonName', value: hostname.slice(0, 64) }], {

@@ -14,6 +14,8 @@ const PROGRAM = fileURLToPath(
 /** Variables of the broker that a worker keeps: they decide on names, times and allocation, and hold no secret. */
 const KEPT = ['TZ', 'LANG', 'LC_ALL', 'RES_OPTIONS', 'MALLOC_ARENA_MAX', 'MALLOC_TRIM_THRESHOLD_'] as const
 const LEAST_MEMORY = 1024 ** 3
+/** Options of Node that bound the memory of the broker and of its workers alike (bin/lean.mjs). */
+const MEMORY_OPTION = /^--max-semi-space-size=\d+$/
 /** Share of the system's memory that all workers together may take. */
 const SHARE = 0.75
 
@@ -37,7 +39,8 @@ export function workerCommand(count: number, runAs: string | undefined): Command
   }
   const memory = Math.max(LEAST_MEMORY, Math.floor((totalmem() * SHARE) / count))
   const cage = workerCage({ runAs, keepOpen: [MESSAGES_DESCRIPTOR, HANDLES_DESCRIPTOR], memory })
-  const program = { arguments: ['--disable-warning=ExperimentalWarning', PROGRAM], env }
+  const options = process.execArgv.filter((option) => MEMORY_OPTION.test(option))
+  const program = { arguments: ['--disable-warning=ExperimentalWarning', ...options, PROGRAM], env }
   const { uid, gid, ...shared } = cage
   const closed =
     uid === undefined || gid === undefined

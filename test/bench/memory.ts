@@ -47,7 +47,7 @@ export async function measureMemory(
   const hostKey = await generateKey(folder)
   const key = await generateKey(folder)
   const crowd = startCrowd(hostKey.path)
-  const broker = await startBroker()
+  const broker = await startBroker({ asInstalled: true })
   try {
     const tree = new ProcessTree(broker.pid)
     const points = [await point(broker, tree, 'at start', 0)]

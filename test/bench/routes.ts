@@ -76,7 +76,7 @@ export async function startLab(): Promise<Lab> {
     }
     const target = await server()
     const jump = await server()
-    const broker = await startBroker()
+    const broker = await startBroker({ asInstalled: true })
     started.push(broker)
     const logins: Partial<Record<Route, string>> = {}
     for (const route of ROUTES.filter(isBroker)) {
