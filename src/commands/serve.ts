@@ -2,6 +2,7 @@
 import { startBroker } from '../broker/broker.ts'
 import { loadConfig } from '../config/load.ts'
 import { openLog } from '../host/log.ts'
+import { withholdFromOtherProcesses } from '../host/process-memory.ts'
 import { type Command, expectNoWords } from './command.ts'
 import { productVersion } from './version.ts'
 
@@ -9,6 +10,7 @@ export const serve: Command = {
   synopsis: [['serve', 'run the broker (npm start)']],
   async run({ config: file, words }) {
     expectNoWords('serve', words)
+    withholdFromOtherProcesses()
     const config = loadConfig(file)
     const log = openLog(config.log, (error) => {
       process.stderr.write(`sallyport: the log cannot be written: ${error.message}\n`)

@@ -1,13 +1,10 @@
 /** The worker's own part of its cage: the bounds that can hold only once Node has started. */
 import { readFileSync } from 'node:fs'
 import { CAGE_VARIABLE, type Launched } from './cage.ts'
+import { closeMemory } from './closed-memory.ts'
 import { installFilter, lastProgramFilter } from './filter.ts'
 import { openKernel } from './kernel.ts'
 import type { CageReport } from './report.ts'
-import { CALLS } from './system-calls.ts'
-
-const PR_GET_DUMPABLE = 3
-const PR_SET_DUMPABLE = 4
 
 /**
  * Ends the start: from now on no thread of this process starts a program, nor does what filter.ts forbids, and
@@ -23,8 +20,7 @@ export function settle(): CageReport {
   let dumpable = true
   if ('kernel' in opened) {
     const { kernel } = opened
-    kernel.call(CALLS.prctl, PR_SET_DUMPABLE, 0, 0, 0, 0)
-    dumpable = kernel.call(CALLS.prctl, PR_GET_DUMPABLE, 0, 0, 0, 0) !== 0
+    dumpable = !closeMemory(kernel)
     const fault = installFilter(kernel, lastProgramFilter(kernel.processor))
     isLastProgram = fault === undefined
     if (fault !== undefined && !missing.includes(fault)) missing.push(fault)
