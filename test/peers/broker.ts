@@ -52,6 +52,8 @@ export interface BrokerOptions {
   /** Listen for RDP too, with these keys; default: no. */
   rdp?: object
   env?: NodeJS.ProcessEnv
+  /** Options of `serve`, such as `--takeover`. */
+  flags?: string[]
 }
 
 export interface Broker {
@@ -125,7 +127,7 @@ async function startOnce(options: BrokerOptions): Promise<Broker> {
   }
   const config = { data_dir: dataFolder, listen, shutdown_grace: '1s', workers: 1, ...options.config }
   writeFileSync(configFile, stringify(config))
-  const [command, args] = sallyportCommand(['serve', '--config', configFile])
+  const [command, args] = sallyportCommand(['serve', '--config', configFile, ...(options.flags ?? [])])
   const env = { ...process.env, SALLYPORT_ADMIN_PASSWORD: ADMIN_PASSWORD, ...options.env }
   let daemon: Daemon
   try {
