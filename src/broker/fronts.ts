@@ -88,12 +88,17 @@ export class FrontDoors {
     return () => this.#place.change(settings)
   }
 
+  /** Closes the listeners; connections stay. */
+  close(): void {
+    for (const bound of this.#bound.splice(0)) bound.close()
+  }
+
   /**
-   * Accepts no new connections; running ones get `graceMs`, then they are closed with the reason. Resolves at
-   * the end.
+   * Accepts no new connections; running ones get `graceMs`, then they are closed with the reason. A second call
+   * can shorten the grace of the first. Resolves at the end.
    */
   async drain(graceMs: number, reason: string): Promise<void> {
-    for (const bound of this.#bound.splice(0)) bound.close()
+    this.close()
     await this.#place.drain(graceMs, reason)
   }
 }

@@ -38,6 +38,7 @@ import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/vault.ts'
 import { accountFor, accountOf } from './closing.ts'
 import { Denial } from './denial.ts'
+import type { ElsewhereSession } from './elsewhere.ts'
 import { HostKeyJudge } from './host-keys.ts'
 import type { HostTrust } from './host-trust.ts'
 import {
@@ -64,8 +65,8 @@ export interface GateOptions {
   vault: Vault
   audit: Audit
   recordings: RecordingService
-  /** Called when a session has ended, its end is written, and its recording is closed. */
-  onRecorded?: (session: Id) => void
+  /** Called when a session has ended, its end is written, and its recording, if it has one, is closed. */
+  onClosed?: (session: Id, isRecorded: boolean) => void
   /** Draws the keyframes for watchers. */
   drawer: LiveDrawer
   /** Milliseconds since the epoch. */
@@ -223,7 +224,7 @@ export class BrokerGate implements Gate {
   #onClosed(session: RunningSession, end: Pick<CloseRequest, 'result' | 'reason'>): void {
     this.#running.remove(session.id)
     this.#invitations.onClosed(session.id)
-    if (session.isRecorded) this.#options.onRecorded?.(session.id)
+    this.#options.onClosed?.(session.id, session.isRecorded)
     this.#live.onClosed(session.id, end)
     session.recording?.key.wipe()
   }
@@ -275,7 +276,8 @@ export class BrokerGate implements Gate {
   /** Returns why the session cannot be watched now, or undefined if it can. */
   watchRefusal(id: string): Exclude<Watching['result'], 'watching'> | undefined {
     const session = this.#running.find(id)
-    return session ? this.#live.refusal(session) : 'not_running'
+    if (session) return this.#live.refusal(session)
+    return this.#running.elsewhere.has(id) ? 'runs_elsewhere' : 'not_running'
   }
 
   /**
@@ -293,7 +295,7 @@ export class BrokerGate implements Gate {
    */
   async kill(id: string, reason: string, by: string, apiKey?: string): Promise<boolean> {
     const session = this.#running.find(id)
-    if (!session) return false
+    if (!session) return (await this.#running.elsewhere.get(id)?.kill(reason, by, apiKey)) ?? false
     await this.#options.audit.record('session.kill', {
       ...killFields(session),
       user: by,
@@ -307,6 +309,7 @@ export class BrokerGate implements Gate {
 
   /** Invites a guest to a running session. The password is returned only once. */
   invite(id: string, request: InviteRequest): InviteAnswer {
+    if (this.#running.elsewhere.has(id)) return { result: 'runs_elsewhere' }
     const session = this.#running.find(id)
     if (!session || session.stopped !== undefined) return { result: 'not_running' }
     if (session.target.protocol !== 'VNC' || session.target.isStrict) return { result: 'not_shareable' }
@@ -383,13 +386,26 @@ export class BrokerGate implements Gate {
     return () => this.#options.audit.record('session.kill', { ...killFields(session), reason })
   }
 
-  /** Refuses new sessions from now on; `reason` is shown to users. */
-  drain(reason: string): void {
-    this.#opening.drain(reason)
+  /**
+   * Refuses new sessions from now on; `reason` is shown to users. Resolves when no opening is in progress any
+   * more.
+   */
+  drain(reason: string): Promise<void> {
+    return this.#opening.drain(reason)
   }
 
   get running(): number {
     return this.#running.count
+  }
+
+  /** The sessions that run here. */
+  get sessions(): Iterable<RunningSession> {
+    return this.#running
+  }
+
+  /** The sessions that run on in brokers that this one has replaced. */
+  get elsewhere(): Map<Id, ElsewhereSession> {
+    return this.#running.elsewhere
   }
 
   /** Replaces the trust settings for host keys. */

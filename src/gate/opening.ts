@@ -61,14 +61,28 @@ interface Allowed {
 export class Opening {
   readonly #options: OpeningOptions
   #draining: string | undefined
+  /** Number of openings in progress. */
+  #open = 0
+  #onSettled: (() => void) | undefined
 
   constructor(options: OpeningOptions) {
     this.#options = options
   }
 
-  /** Refuses new sessions from now on; `reason` is shown to users. */
-  drain(reason: string): void {
+  /**
+   * Refuses new sessions from now on; `reason` is shown to users. Resolves when the openings in progress have
+   * ended: afterwards no session begins.
+   */
+  async drain(reason: string): Promise<void> {
     this.#draining = reason
+    if (this.#open === 0) return
+    await new Promise<void>((resolve) => {
+      const before = this.#onSettled
+      this.#onSettled = () => {
+        before?.()
+        resolve()
+      }
+    })
   }
 
   /** Calls `onRunning` with the session's id before it can be reviewed. */
@@ -76,6 +90,19 @@ export class Opening {
     signedIn: SignedIn,
     request: OpenRequest,
     onRunning?: (session: Id) => void,
+  ): Promise<OpenAnswer> {
+    this.#open++
+    try {
+      return await this.#judge(signedIn, request, onRunning)
+    } finally {
+      if (--this.#open === 0) this.#onSettled?.()
+    }
+  }
+
+  async #judge(
+    signedIn: SignedIn,
+    request: OpenRequest,
+    onRunning: ((session: Id) => void) | undefined,
   ): Promise<OpenAnswer> {
     const { target: chosen } = request
     const wanted = chosen === undefined || signedIn.isBound ? signedIn.login.target : parseTargetName(chosen)

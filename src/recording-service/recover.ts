@@ -23,6 +23,8 @@ export interface RecoverDeps {
    * backup was made.
    */
   restored?: RestoreNote
+  /** Whether the session runs on in another broker: it is left alone. Absent if there is no other. */
+  runsElsewhere?: (session: string) => boolean
   now: () => number
 }
 
@@ -31,8 +33,9 @@ export interface RecoverDeps {
  * be sealed now (a disk error) does not prevent the start: it stays open, and the next start tries again.
  */
 export async function recoverSessions(deps: RecoverDeps): Promise<string[]> {
-  const { store } = deps
-  const { items } = await store.sessions.list({ status: 'current' }, { limit: -1, offset: 0 })
+  const { store, runsElsewhere = () => false } = deps
+  const current = await store.sessions.list({ status: 'current' }, { limit: -1, offset: 0 })
+  const items = current.items.filter(({ id }) => !runsElsewhere(id))
   const report: string[] = []
   const since = items.reduce((earliest, { begin }) => Math.min(earliest, begin), Number.POSITIVE_INFINITY)
   const noted = await notedOf(store.audit, new Set(items.map(({ id }) => id)), since)

@@ -125,7 +125,21 @@ const settings = {
 }
 
 export const EVERY_MESSAGE: readonly (FromWorker | ToWorker)[] = [
-  { type: 'ready', version: WORKER_VERSION },
+  {
+    type: 'ready',
+    version: WORKER_VERSION,
+    cage: {
+      uid: 65_533,
+      gid: 65_533,
+      capabilities: false,
+      noNewPrivileges: true,
+      landlock: 7,
+      seccomp: true,
+      dumpable: false,
+      permission: true,
+      missing: ['no core dumps'],
+    },
+  },
   ...Object.entries(EVERY_REQUEST).flatMap(([method, requests]) =>
     requests.map((request, id): FromWorker => ({ type: 'ask', id, method: method as GateMethod, request })),
   ),

@@ -56,6 +56,8 @@ export interface BrokerOptions {
   env?: NodeJS.ProcessEnv
   /** Starts it as users do, by bin/sallyport.js, so that it runs from a build if there is one; default: the sources. */
   asInstalled?: boolean
+  /** Options of `serve`, such as `--takeover`. */
+  flags?: string[]
 }
 
 export interface Broker {
@@ -130,7 +132,7 @@ async function startOnce(options: BrokerOptions): Promise<Broker> {
   const config = { data_dir: dataFolder, listen, shutdown_grace: '1s', workers: 1, ...options.config }
   writeFileSync(configFile, stringify(config))
   const program = options.asInstalled ? INSTALLED : MAIN
-  const args = [...program, 'serve', '--config', configFile]
+  const args = [...program, 'serve', '--config', configFile, ...(options.flags ?? [])]
   const env = { ...process.env, SALLYPORT_ADMIN_PASSWORD: ADMIN_PASSWORD, ...options.env }
   let daemon: Daemon
   try {
