@@ -647,7 +647,7 @@ export class Broker {
     }
   }
 
-  /** Settles when the broker has ended, whoever stopped it. */
+  /** Settles when the broker has ended, by whatever order. */
   get onClosed(): Promise<void> {
     return this.#closed.promise
   }

@@ -30,7 +30,7 @@ const MAX_UNREAD = 16 * 1024 * 1024
 
 type Of<T extends ControlRequest['type']> = Extract<ControlRequest, { type: T }>
 
-/** What the broker does for each request. An error's message is the answer. */
+/** The broker's answer to each request. An error's message is the answer. */
 export interface ControlHandler {
   status(): ControlStatus
   drain(request: Of<'drain'>): void

@@ -1,4 +1,4 @@
-/** Messages between broker and session workers as bytes: what goes in comes out, and nothing that lies is believed. */
+/** Messages between broker and session workers as bytes: each comes out as it went in, and no false length is believed. */
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { encodeMessage, MAX_MESSAGE, MAX_TEXT, MessageReader, WireError } from '../../src/contract/wire.ts'

@@ -1,4 +1,4 @@
-/** A seat at a real gate: what a worker may name, and what becomes of its sessions when it ends. */
+/** A seat at a real gate: the names that its worker may use, and the end of its sessions with it. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { FRAME } from '../../recordings/container/frames.ts'
 import { findRecording } from '../../recordings/storage/catalog.ts'
