@@ -37,6 +37,7 @@ const TIOCSTI = 0x5412
 const TIOCLINUX = 0x541c
 /** MAP_SHARED and MAP_ANONYMOUS: memory that the limit of data does not count. */
 const SHARED_MEMORY = 0x21
+const PRIO_PROCESS = 0
 const AF_INET = 2
 const AF_INET6 = 10
 const AF_NETLINK = 16
@@ -77,6 +78,7 @@ export function workerFilter(
     [CALLS.tgkill, own],
     [CALLS.rt_sigqueueinfo, own],
     [CALLS.rt_tgsigqueueinfo, own],
+    [CALLS.setpriority, ofPriorities()],
     [CALLS.prlimit64, ownOrSelf],
     [CALLS.sched_setaffinity, ownOrSelf],
     [CALLS.sched_setscheduler, ownOrSelf],
@@ -135,6 +137,18 @@ function choose(
     ...values.map((value, index): Instruction => [EQUAL, value, values.length - index, 0]),
     [RETURN, otherwise],
     [RETURN, found],
+  ]
+}
+
+/** A thread may step back by itself; it may not slow another process, group or user down. */
+function ofPriorities(): readonly Instruction[] {
+  return [
+    [LOAD, argument(0)],
+    [EQUAL, PRIO_PROCESS, 0, 2],
+    [LOAD, argument(1)],
+    [EQUAL, 0, 1, 0],
+    [RETURN, refuse(EPERM)],
+    [RETURN, ALLOW],
   ]
 }
 

@@ -129,6 +129,7 @@ const attempts: Record<string, () => number> = {
   'signal all processes': () => call(CALLS.kill, -1, 0),
   'signal a thread by its number alone': () => call(FORBIDDEN.tkill, process.pid, 0),
   'limit another process': () => call(CALLS.prlimit64, victim, RLIMIT_CORE, 0, buffer),
+  'slow another process down': () => call(CALLS.setpriority, 0, victim, 19),
   'start a program': startProgram,
   // There is no such program: the right is checked first.
   'become another program': () => call(PROGRAMS.execve, text('/none'), 0, 0),

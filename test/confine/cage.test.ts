@@ -110,6 +110,7 @@ const ATTEMPTS: Readonly<Record<string, readonly [free: string, caged: string]>>
   'signal all processes': ['done', 'EPERM'],
   'signal a thread by its number alone': ['done', 'EPERM'],
   'limit another process': ['done', 'EPERM'],
+  'slow another process down': ['done', 'EPERM'],
   'start a program': ['done', 'EPERM'],
   'become another program': ['ENOENT', 'EPERM'],
   'start a process': ['EINVAL', 'EPERM'],

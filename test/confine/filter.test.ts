@@ -93,6 +93,19 @@ describe.each<Processor>(['x64', 'arm64'])('on %s', (processor) => {
     expect(judge(call, 1)).toBe(EPERM)
   })
 
+  test('a thread may change its own priority only', () => {
+    const call = CALLS.setpriority[processor]
+    expect(judge(call, 0, 0, 10)).toBe(ALLOW)
+    for (const [which, who] of [
+      [0, 1],
+      [0, OWN],
+      [1, 0],
+      [2, 0],
+    ] as const) {
+      expect(judge(call, which, who, 10)).toBe(EPERM)
+    }
+  })
+
   test('threads may be started, processes may not', () => {
     expect(judge(CALLS.clone[processor], 0x3d0f00)).toBe(ALLOW)
     expect(judge(CALLS.clone[processor], 17)).toBe(EPERM)
