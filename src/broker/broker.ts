@@ -23,7 +23,6 @@ import { explainBindError } from '../config/bind-error.ts'
 import { configChanges } from '../config/changes.ts'
 import type { Config, ListenAddress } from '../config/config.ts'
 import { exposedFiles } from '../config/exposure.ts'
-import { boundaryOf, type CageReport } from '../confine/report.ts'
 import { Follower } from '../contents/follower.ts'
 import { contentMode, prepareContents } from '../contents/open.ts'
 import { ContentThread } from '../contents/thread.ts'
@@ -47,13 +46,9 @@ import { freeBytes, SPACE_INTERVAL_MS, SpaceWatch } from '../recording-service/s
 import { takeOver } from '../recording-service/start.ts'
 import { Uploader } from '../recording-service/uploads/uploader.ts'
 import { openUnacknowledged, type Unacknowledged } from '../sockets/outgoing.ts'
-import { openPass } from '../sockets/pass.ts'
 import { SCHEMA_VERSION } from '../store/migrate.ts'
 import { Checkouts } from '../vault/checkout.ts'
-import { workerCommand } from '../workers/command.ts'
 import { copyingGate, GATE_COPIES } from '../workers/copying-gate.ts'
-import type { WorkerEnd } from '../workers/process.ts'
-import { LOOP_LENGTH, type WorkersOptions } from '../workers/workers.ts'
 import { EXPIRY_INTERVAL_MS, endExpiredCheckouts } from './checkout-expiry.ts'
 import { firstAdministrator } from './first-start.ts'
 import { type Foundation, openFoundation } from './foundation.ts'
@@ -68,6 +63,7 @@ import {
   type UploadFigures,
 } from './metrics.ts'
 import { Predecessors } from './predecessors.ts'
+import { workerOptions } from './worker-options.ts'
 
 /** Milliseconds for the connections of a replaced broker when no session is left: they close by themselves. */
 const LAST_WORDS_MS = 5_000
@@ -119,8 +115,6 @@ export class Broker {
   readonly #gate: BrokerGate
   readonly #drawer = new Drawer()
   #fronts: FrontDoors | undefined
-  /** The bounds of session workers, in words. */
-  #boundary: string | undefined
   /** Port of the RDP listener. */
   #rdpPort: number | undefined
   #api: Api | undefined
@@ -445,7 +439,8 @@ export class Broker {
   async #openFronts(config: Config): Promise<FrontDoors> {
     const warn = (warning: string) => this.#options.logger.warn(warning)
     const isCopying = process.env[GATE_COPIES] === '1'
-    const workers = config.workers > 0 ? await this.#workerOptions(config.workers) : undefined
+    const parts = { gate: this.#gate, audit: this.#audit, logger: this.#options.logger }
+    const workers = config.workers > 0 ? await workerOptions(config, parts) : undefined
     return await FrontDoors.open({
       config,
       gate: isCopying ? copyingGate(this.#gate) : this.#gate,
@@ -460,44 +455,6 @@ export class Broker {
       if (name === 'rdp') this.#rdpPort = bound.port
       this.#options.say(`${name.padEnd(8)} ${place(bound)}`)
     }
-  }
-
-  async #workerOptions(count: number): Promise<Omit<WorkersOptions, 'settings'>> {
-    const opened = await openPass()
-    if ('missing' in opened) {
-      throw new Error(
-        `connections cannot be passed to session workers (${opened.missing}): set workers: 0, which gives up the boundary between clients and keys`,
-      )
-    }
-    const { command, memory, warning } = workerCommand(count, this.#options.config.runAs)
-    if (warning !== undefined) this.#options.logger.warn(warning)
-    return {
-      count,
-      command,
-      gate: this.#gate,
-      pass: opened.pass,
-      maxMemory: memory,
-      onBegun: (report) => this.#workerBegun(report),
-      warn: (message, details) => this.#options.logger.warn(details, message),
-      onLost: (end, early) => this.#workerLost(end, early),
-    }
-  }
-
-  /** Says once what the boundary is made of. */
-  #workerBegun(report: CageReport): void {
-    const { text, isWhole } = boundaryOf(report, process.getuid?.() ?? -1)
-    if (text === this.#boundary) return
-    this.#boundary = text
-    if (isWhole) this.#options.logger.info(text)
-    else this.#options.logger.warn(text)
-  }
-
-  #workerLost({ pid, reason, sessions }: WorkerEnd, early: number): void {
-    const told = { object_type: 'worker', object: String(pid), reason }
-    const failed = (error: unknown) =>
-      this.#options.logger.error({ error, reason }, 'a session worker is gone')
-    this.#audit.record('worker.lost', { ...told, count: sessions }).catch(failed)
-    if (early === LOOP_LENGTH) this.#audit.record('worker.loop', { ...told, count: early }).catch(failed)
   }
 
   async #startApi({ listen, dataDir, hostname }: Config): Promise<void> {

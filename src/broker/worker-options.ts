@@ -1,0 +1,60 @@
+/** The session workers of a broker: how they are started, what is logged of them, and the events of their ends. */
+import type { Audit } from '../audit/events/catalogue.ts'
+import type { Config } from '../config/config.ts'
+import { boundaryOf, type CageReport } from '../confine/report.ts'
+import type { Logger } from '../host/log.ts'
+import { openPass } from '../sockets/pass.ts'
+import { workerCommand } from '../workers/command.ts'
+import type { WorkerEnd } from '../workers/process.ts'
+import type { SeatGate } from '../workers/seat.ts'
+import { LOOP_LENGTH, type WorkersOptions } from '../workers/workers.ts'
+
+export interface WorkerParts {
+  gate: SeatGate
+  audit: Audit
+  logger: Logger
+}
+
+/** Throws an error with the remedy if this system cannot have session workers, or their user does not exist. */
+export async function workerOptions(
+  { workers, runAs }: Config,
+  { gate, audit, logger }: WorkerParts,
+): Promise<Omit<WorkersOptions, 'settings'>> {
+  const opened = await openPass()
+  if ('missing' in opened) {
+    throw new Error(
+      `connections cannot be passed to session workers (${opened.missing}): set workers: 0, which gives up the boundary between clients and keys`,
+    )
+  }
+  const { command, memory, warning } = workerCommand(workers, runAs)
+  if (warning !== undefined) logger.warn(warning)
+  return {
+    count: workers,
+    command,
+    gate,
+    pass: opened.pass,
+    maxMemory: memory,
+    onBegun: boundaryLog(logger),
+    warn: (message, details) => logger.warn(details, message),
+    onLost: (end, early) => recordLoss(end, early, audit, logger),
+  }
+}
+
+/** Returns a function that logs once what the boundary is made of, and again when that has changed. */
+function boundaryLog(logger: Logger): (report: CageReport) => void {
+  let logged: string | undefined
+  return (report) => {
+    const { text, isWhole } = boundaryOf(report, process.getuid?.() ?? -1)
+    if (text === logged) return
+    logged = text
+    if (isWhole) logger.info(text)
+    else logger.warn(text)
+  }
+}
+
+function recordLoss({ pid, reason, sessions }: WorkerEnd, early: number, audit: Audit, logger: Logger): void {
+  const told = { object_type: 'worker', object: String(pid), reason }
+  const failed = (error: unknown) => logger.error({ error, reason }, 'a session worker is gone')
+  audit.record('worker.lost', { ...told, count: sessions }).catch(failed)
+  if (early === LOOP_LENGTH) audit.record('worker.loop', { ...told, count: early }).catch(failed)
+}
