@@ -19,7 +19,7 @@ RUN useradd --system --home-dir /var/lib/sallyport --shell /usr/sbin/nologin sal
  && install -d -o sallyport -g sallyport -m 0700 /var/lib/sallyport
 WORKDIR /opt/sallyport
 COPY --from=build /src/package.json /src/LICENSE ./
-COPY --from=build /src/bin/sallyport.js bin/
+COPY --from=build /src/bin/sallyport.js /src/bin/built.mjs /src/bin/lean.mjs bin/
 COPY --from=build /src/node_modules node_modules/
 COPY --from=build /src/dist dist/
 COPY --from=build /src/config config/

@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config'
-import { GATE_COPIES } from './src/contract/copying-gate.ts'
+import { GATE_COPIES } from './src/workers/copying-gate.ts'
 import { filesOf, type ProjectName } from './test/projects.ts'
 import { LongestFirst } from './test/sequence.ts'
 

@@ -1,8 +1,24 @@
 #!/usr/bin/env -S node --disable-warning=ExperimentalWarning
-// The installed program: the built JavaScript, since Node strips no types under node_modules.
+// The program: the built JavaScript, or the sources of a clone that were changed since its build. (Node strips no types
+// under node_modules, so an installed package has no other way than the build.)
+import { fileURLToPath } from 'node:url'
+import { isBuilt } from './built.mjs'
+import { LEAN } from './lean.mjs'
+
 const MINIMUM_NODE = 24
 if (Number.parseInt(process.versions.node, 10) < MINIMUM_NODE) {
   console.error(`sallyport: Node ${MINIMUM_NODE} or newer is needed, this is ${process.version}`)
   process.exit(1)
 }
-await import('../dist/src/main.js')
+const root = fileURLToPath(new URL('..', import.meta.url))
+const program = new URL(isBuilt(root) ? '../dist/src/main.js' : '../src/main.ts', import.meta.url)
+const words = process.argv.slice(2)
+if (words[0] === 'serve' && process.execve) {
+  // The same process goes on (signals and supervisors keep it) with settings that only a start can make.
+  process.execve(
+    process.execPath,
+    [process.execPath, ...process.execArgv, ...LEAN.arguments, fileURLToPath(program), ...words],
+    { ...LEAN.environment, ...process.env },
+  )
+}
+await import(program)

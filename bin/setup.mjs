@@ -1,13 +1,14 @@
 /**
  * Makes a clone ready to run: packages as in the lock file, ssh2 patched and its crypto binding built for the
- * Node that runs, and with `--peers` the real programs that the tests use. Runs before every npm script, so
- * it is plain JavaScript for the system's Node (20 or newer), uses nothing from node_modules, and is quick if
+ * Node that runs, with `--build` the built JavaScript, and with `--peers` the real programs that the tests
+ * use. Runs before every npm script, so it is plain JavaScript for the system's Node (20 or newer), uses nothing from node_modules, and is quick if
  * all is in place. It writes to stderr only: a program may read a command's stdout.
  */
 import { createHash } from 'node:crypto'
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { build, isBuilt } from './built.mjs'
 import { withLock } from './lock.mjs'
 import { runNpm } from './npm.mjs'
 import { PATCH, patchSsh2, ssh2Folder } from './patch-ssh2.mjs'
@@ -18,6 +19,7 @@ const MODULES = join(ROOT, 'node_modules')
 const STAMP = join(MODULES, '.sallyport-setup')
 const LOCK = join(ROOT, '.setup.lock')
 const MINIMUM_NODE = 24
+const WANTS_BUILD = process.argv.includes('--build')
 
 /** Prevents the start, with a message for the person who typed the command. */
 class SetupError extends Error {}
@@ -168,13 +170,26 @@ function complete() {
   return stamp !== undefined && stamp.fingerprint === fingerprint() && stamp.binding
 }
 
+/** Builds if the sources have changed. Without a build the broker runs from its sources. */
+function rebuild() {
+  if (isBuilt(ROOT)) return
+  say('building the changed sources …')
+  try {
+    build(ROOT, { checks: false })
+  } catch (error) {
+    say(`not built, so it runs from its sources: ${error.message}`)
+  }
+}
+
 function setUp() {
-  if (complete()) return
-  if (!packagesMatch()) installPackages()
-  patch()
-  requireNode()
-  const works = binding()
-  writeFileSync(STAMP, `${JSON.stringify({ fingerprint: fingerprint(), binding: works })}\n`)
+  if (!complete()) {
+    if (!packagesMatch()) installPackages()
+    patch()
+    requireNode()
+    const works = binding()
+    writeFileSync(STAMP, `${JSON.stringify({ fingerprint: fingerprint(), binding: works })}\n`)
+  }
+  if (WANTS_BUILD) rebuild()
 }
 
 /**
@@ -189,7 +204,7 @@ function checkOnly() {
 }
 
 async function main() {
-  if (!complete()) {
+  if (!complete() || (WANTS_BUILD && !isBuilt(ROOT))) {
     try {
       await withLock(LOCK, say, setUp)
     } catch (error) {

@@ -16,6 +16,7 @@ withholdFromCoreDumps()
 /** Loaded on demand: a broker has many parts, and most commands need few of them. */
 const COMMANDS: Record<string, () => Promise<Command>> = {
   serve: async () => (await import('./commands/serve.ts')).serve,
+  drain: async () => (await import('./commands/drain.ts')).drain,
   check: async () => (await import('./commands/check.ts')).check,
   demo: async () => (await import('./commands/demo.ts')).demo,
   import: async () => (await import('./commands/import.ts')).importCommand,

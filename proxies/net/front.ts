@@ -1,27 +1,23 @@
-/** The part that the fronts of terminals and desktops share: the listener, and the source of each connection. */
+/** The part that the fronts of terminals and desktops share: the arrivals, and the source of each connection. */
 import type { Socket } from 'node:net'
 import type { Source } from '../../src/contract/gate.ts'
-import type { UrgentData } from '../../src/contract/urgent-data.ts'
 import { plainAddress } from '../../src/model/networks.ts'
-import { Listener } from './listener.ts'
+import { Arrivals } from './arrivals.ts'
 
 export interface FrontOptions<Security> {
   loginGraceMs: number
   security: Security
-  /** Present for protocols with urgent data. */
-  urgent?: UrgentData
 }
 
 export abstract class Front<Security> {
-  readonly #listener: Listener
+  readonly #arrivals: Arrivals
   /** Applies to new connections. */
   security: Security
 
-  constructor({ loginGraceMs, security, urgent }: FrontOptions<Security>) {
+  constructor({ loginGraceMs, security }: FrontOptions<Security>) {
     this.security = security
-    this.#listener = new Listener({
+    this.#arrivals = new Arrivals({
       graceMs: loginGraceMs,
-      ...(urgent && { urgent }),
       onSocket: (socket) => {
         const { remoteAddress = '', remotePort = 0 } = socket
         this.welcome(socket, { address: plainAddress(remoteAddress), port: remotePort })
@@ -29,19 +25,19 @@ export abstract class Front<Security> {
     })
   }
 
-  /** Resolves when the port is bound; rejects with the system's error. */
-  listen(host: string, port: number): Promise<{ address: string; port: number }> {
-    return this.#listener.listen(host, port)
+  /** Takes over an accepted connection, of which nothing has been read, and returns its socket. */
+  accept(handle: object): Socket {
+    return this.#arrivals.accept(handle)
   }
 
-  /** Accepts no more connections, and destroys those that have not signed in. */
+  /** Takes no more connections, and destroys those that have not signed in. */
   close(): void {
-    this.#listener.close()
+    this.#arrivals.close()
   }
 
   /** Destroys all remaining connections. */
   destroy(): void {
-    this.#listener.destroy()
+    this.#arrivals.destroy()
   }
 
   /** Serves a new connection, until it has signed in or is closed. */
@@ -49,6 +45,6 @@ export abstract class Front<Security> {
 
   /** Ends the grace time of a connection whose user has signed in. */
   protected signedIn(socket: Socket): void {
-    this.#listener.signedIn(socket)
+    this.#arrivals.signedIn(socket)
   }
 }

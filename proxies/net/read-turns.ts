@@ -63,10 +63,13 @@ export class ReadTurn {
     return this.#isResting
   }
 
-  /** Counts bytes that the connection has read. */
-  spend(bytes: number): void {
+  /**
+   * Counts bytes that the connection has read. `isEmpty`: there were no more, so that the others have their
+   * turn without a rest.
+   */
+  spend(bytes: number, isEmpty = false): void {
     readTurns.read(this)
-    this.#share -= bytes
+    this.#share = isEmpty ? readTurns.share() : this.#share - bytes
     if (this.#share > 0 || this.#isResting) return
     this.#isResting = true
     this.#onChange()

@@ -8,7 +8,9 @@ import { connect, type OnReadOpts, Socket, type TcpNetConnectOpts } from 'node:n
 
 /** Room before the read bytes, for bytes left over from the previous read. */
 const HEADROOM = 64 * 1024
-const SHARED = Buffer.allocUnsafeSlow(HEADROOM + 64 * 1024)
+/** The most that one read takes: a read of fewer bytes has emptied the socket. */
+export const READ_SIZE = 64 * 1024
+const SHARED = Buffer.allocUnsafeSlow(HEADROOM + READ_SIZE)
 const READ_BUFFER = SHARED.subarray(HEADROOM)
 
 type Take = (view: Buffer) => void
@@ -28,15 +30,10 @@ export function connectShared(options: TcpNetConnectOpts & { signal?: AbortSigna
 }
 
 /**
- * Returns the accepted connection as a socket that reads into the shared buffer. The server must use
- * `pauseOnConnect`, and the socket that it returned must not be used any more.
+ * Returns an accepted connection as a socket that reads into the shared buffer. `handle`: Node's own, which
+ * nothing else reads.
  */
-export function acceptShared(accepted: Socket): Socket {
-  // Node fixes a socket's read buffer at its construction, so a new socket takes over the accepted one's
-  // handle.
-  const owner = accepted as unknown as { _handle: object | null }
-  const handle = owner._handle
-  owner._handle = null
+export function acceptShared(handle: object): Socket {
   const options = { handle, onread: readsOf(() => socket) }
   const socket: Socket = new Socket(options as object)
   return socket

@@ -1,4 +1,5 @@
-/** The RDP proxy as started by the broker: its listener and its connections. */
+/** The RDP proxy: its front and its connections. */
+import type { Socket } from 'node:net'
 import type { Gate } from '../../src/contract/gate.ts'
 import type { Connections } from '../session/connections.ts'
 import { RdpConnection } from './connection.ts'
@@ -40,9 +41,9 @@ export class RdpProxy {
     })
   }
 
-  /** Resolves when the port is bound; rejects with the system's error. */
-  listen(host: string, port: number): Promise<{ address: string; port: number }> {
-    return this.#front.listen(host, port)
+  /** Takes over an accepted connection, of which nothing has been read, and returns its socket. */
+  accept(handle: object): Socket {
+    return this.#front.accept(handle)
   }
 
   /** Replaces the settings for new connections. */

@@ -1,4 +1,5 @@
 /** All signed-in connections, of every front, and the gate's notices to their sessions. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Gate, GateNotice } from '../../src/contract/gate.ts'
 import { LINGER_MS } from '../net/limits.ts'
 import { EarlyNotices } from './early-notices.ts'
@@ -13,11 +14,15 @@ export interface ProxyConnection {
   stop(result: SessionResult, reason: string): void
 }
 
+const LOOK_MS = 50
+
 export class Connections {
   /** Each connection, with the token of its sign-in. */
   readonly #connections = new Map<ProxyConnection, string>()
   readonly #sessions = new Map<string, ProxySession>()
   readonly #early = new EarlyNotices()
+  /** When the grace of a drain ends, on the monotonic clock. */
+  #graceEnd = Number.POSITIVE_INFINITY
 
   constructor(gate: Pick<Gate, 'onNotice'>) {
     gate.onNotice((notice) => this.#noticed(notice))
@@ -50,21 +55,28 @@ export class Connections {
   }
 
   /**
-   * Gives connections `graceMs`, then ends them with the reason. Resolves when they have ended, or after a
-   * limit.
+   * Gives connections `graceMs`, which users read, then ends them with the reason. A second call can shorten
+   * the grace of the first. Resolves when they have ended, or after a limit.
    */
   async drain(graceMs: number, reason: string): Promise<void> {
-    await this.emptied(graceMs)
+    const end = performance.now() + graceMs
+    if (end < this.#graceEnd) {
+      this.#graceEnd = end
+      if (graceMs > 0) this.#tellAll(`${reason}: this session ends in ${spanOf(graceMs)} at the latest`)
+    }
+    while (this.#connections.size > 0 && performance.now() < this.#graceEnd) await sleep(LOOK_MS)
     for (const connection of this.#connections.keys()) connection.stop('killed', reason)
-    await this.emptied(LINGER_MS)
+    await this.emptied()
   }
 
   /** Resolves when no connection is left, or the time is up. */
   async emptied(withinMs: number = LINGER_MS): Promise<void> {
-    const until = Date.now() + withinMs
-    while (this.#connections.size > 0 && Date.now() < until) {
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
+    const until = performance.now() + withinMs
+    while (this.#connections.size > 0 && performance.now() < until) await sleep(LOOK_MS)
+  }
+
+  #tellAll(text: string): void {
+    for (const session of this.#sessions.values()) session.onTell?.(text)
   }
 
   #signedOut({ identity, reason }: GateNotice & { type: 'leave' }): void {
@@ -97,4 +109,12 @@ export class Connections {
         session.recording.watch(notice.sync)
     }
   }
+}
+
+/** Returns a time span in words, rounded up: `30 s`, `10 min`, `24 h`. */
+export function spanOf(milliseconds: number): string {
+  const seconds = Math.ceil(milliseconds / 1000)
+  if (seconds < 120) return `${seconds} s`
+  const minutes = Math.ceil(seconds / 60)
+  return minutes < 120 ? `${minutes} min` : `${Math.ceil(minutes / 60)} h`
 }

@@ -1,8 +1,10 @@
-/** The SSH proxy that the broker starts: one listener and its front. */
+/** The SSH proxy: its connections before sign-in, and its front. */
+import type { Socket } from 'node:net'
+import type { HostCertificate } from '../../src/contract/front-settings.ts'
 import type { Gate } from '../../src/contract/gate.ts'
-import { Listener } from '../net/listener.ts'
+import { Arrivals } from '../net/arrivals.ts'
 import { IDENT, type SshConnections } from './begin.ts'
-import { type HostCertificate, SshFront } from './front/front.ts'
+import { SshFront } from './front/front.ts'
 
 export interface SshProxyOptions {
   gate: Gate
@@ -21,7 +23,7 @@ export interface SshProxyOptions {
 
 export class SshProxy {
   readonly #front: SshFront
-  readonly #listener: Listener
+  readonly #arrivals: Arrivals
 
   constructor(options: SshProxyOptions) {
     this.#front = new SshFront({
@@ -32,19 +34,19 @@ export class SshProxy {
       ...(options.banner !== undefined && { banner: options.banner }),
       ident: IDENT,
       onSignedIn: (identity, source, client, socket) => {
-        this.#listener.signedIn(socket)
+        this.#arrivals.signedIn(socket)
         options.sshConnections.begin({ identity, source, protocol: 'SSH', client })
       },
     })
-    this.#listener = new Listener({
+    this.#arrivals = new Arrivals({
       graceMs: options.loginGraceMs,
       onSocket: (socket) => this.#front.accept(socket),
     })
   }
 
-  /** Resolves when the port is bound; rejects with the system's error. */
-  listen(host: string, port: number): Promise<{ address: string; port: number }> {
-    return this.#listener.listen(host, port)
+  /** Takes over an accepted connection, of which nothing has been read, and returns its socket. */
+  accept(handle: object): Socket {
+    return this.#arrivals.accept(handle)
   }
 
   /** Applies to new connections. */
@@ -59,11 +61,11 @@ export class SshProxy {
 
   /** Accepts no more connections, and destroys those that have not signed in. */
   close(): void {
-    this.#listener.close()
+    this.#arrivals.close()
   }
 
   /** Destroys all remaining connections. */
   destroy(): void {
-    this.#listener.destroy()
+    this.#arrivals.destroy()
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The server side toward clients that show a terminal: one listener of one protocol, in clear text for some
+ * The server side toward clients that show a terminal: one protocol, in clear text for some
  * networks or encrypted for all, with the sign-in at the gate.
  */
 import type { Socket } from 'node:net'

@@ -1,5 +1,5 @@
 /**
- * The server side toward viewers: the listener, the security types offered to each, and the sign-in at the
+ * The server side toward viewers: the security types offered to each, and the sign-in at the
  * gate. A signed-in viewer is handed over before any desktop is announced to it.
  */
 import type { KeyObject } from 'node:crypto'

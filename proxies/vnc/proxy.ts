@@ -1,4 +1,5 @@
-/** The VNC proxy as the broker starts it: its listener, and the connections of signed-in users. */
+/** The VNC proxy: its front, and the connections of signed-in users. */
+import type { Socket } from 'node:net'
 import type { Gate } from '../../src/contract/gate.ts'
 import type { Connections, ProxyConnection } from '../session/connections.ts'
 import { VncConnection } from './connection.ts'
@@ -35,9 +36,9 @@ export class VncProxy {
     })
   }
 
-  /** Resolves when the port is bound; rejects with the system's error. */
-  listen(host: string, port: number): Promise<{ address: string; port: number }> {
-    return this.#front.listen(host, port)
+  /** Takes over an accepted connection, of which nothing has been read, and returns its socket. */
+  accept(handle: object): Socket {
+    return this.#front.accept(handle)
   }
 
   /** Applies to new connections. */

@@ -18,18 +18,21 @@ import { Refusals } from '../audit/refusals.ts'
 import type { Sink } from '../audit/sink.ts'
 import { JsonLogSink } from '../audit/sinks/json-log.ts'
 import { MetricsSink } from '../audit/sinks/metrics.ts'
-import { SnmpSink } from '../audit/sinks/snmp.ts'
 import { SyslogSink } from '../audit/sinks/syslog.ts'
 import { explainBindError } from '../config/bind-error.ts'
 import { configChanges } from '../config/changes.ts'
 import type { Config, ListenAddress } from '../config/config.ts'
 import { exposedFiles } from '../config/exposure.ts'
+import { boundaryOf, type CageReport } from '../confine/report.ts'
 import { Follower } from '../contents/follower.ts'
 import { contentMode, prepareContents } from '../contents/open.ts'
 import { ContentThread } from '../contents/thread.ts'
+import { CONTROL_VERSION, type ControlStatus, type LinkedSession } from '../control/messages.ts'
+import { type ControlHandler, ControlServer } from '../control/server.ts'
 import { BrokerGate } from '../gate/gate.ts'
 import { LOOK_INTERVAL_MS, REVIEW_INTERVAL_MS } from '../gate/review.ts'
-import { holdDataFolder, openDataFolder, tlsFiles } from '../host/data-folder.ts'
+import type { RunningSession } from '../gate/running.ts'
+import { openDataFolder, tlsFiles } from '../host/data-folder.ts'
 import type { Logger } from '../host/log.ts'
 import { openAuthorities } from '../identity/authorities.ts'
 import { AuditRetention } from '../recording-service/audit-retention.ts'
@@ -37,17 +40,25 @@ import { Deletion } from '../recording-service/deletion.ts'
 import { type RecordingExports, recordingExports } from '../recording-service/exports.ts'
 import { type IndexerOptions, RecordingIndexer } from '../recording-service/indexing/indexer.ts'
 import { PROGRESS_INTERVAL_MS, Progress } from '../recording-service/progress.ts'
+import { recoverAbandoned } from '../recording-service/recover.ts'
 import { readRestoreNote, restoredFrom } from '../recording-service/restored.ts'
 import { RETENTION_INTERVAL_MS, Retention } from '../recording-service/retention.ts'
 import { freeBytes, SPACE_INTERVAL_MS, SpaceWatch } from '../recording-service/space.ts'
 import { takeOver } from '../recording-service/start.ts'
 import { Uploader } from '../recording-service/uploads/uploader.ts'
 import { openUnacknowledged, type Unacknowledged } from '../sockets/outgoing.ts'
+import { openPass } from '../sockets/pass.ts'
+import { SCHEMA_VERSION } from '../store/migrate.ts'
 import { Checkouts } from '../vault/checkout.ts'
+import { workerCommand } from '../workers/command.ts'
+import { copyingGate, GATE_COPIES } from '../workers/copying-gate.ts'
+import type { WorkerEnd } from '../workers/process.ts'
+import { LOOP_LENGTH, type WorkersOptions } from '../workers/workers.ts'
 import { EXPIRY_INTERVAL_MS, endExpiredCheckouts } from './checkout-expiry.ts'
 import { firstAdministrator } from './first-start.ts'
 import { type Foundation, openFoundation } from './foundation.ts'
-import { Fronts } from './fronts.ts'
+import { FrontDoors } from './fronts.ts'
+import { Hold, soon, type Takeover } from './hold.ts'
 import { openHostTrust } from './host-trust.ts'
 import {
   createMetrics,
@@ -56,6 +67,10 @@ import {
   startMetrics,
   type UploadFigures,
 } from './metrics.ts'
+import { Predecessors } from './predecessors.ts'
+
+/** Milliseconds for the connections of a replaced broker when no session is left: they close by themselves. */
+const LAST_WORDS_MS = 5_000
 
 export interface BrokerOptions {
   config: Config
@@ -67,6 +82,8 @@ export interface BrokerOptions {
   adminPassword?: string
   /** Shows a line to the person who starts the broker: an address, or a new password. */
   say: (line: string) => void
+  /** Set to replace a broker that runs on the data folder. */
+  takeover?: Takeover
 }
 
 /** Starts everything. If a part cannot start, closes the others and throws. */
@@ -74,15 +91,15 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const { config } = options
   requirePatchedSsh2()
   openDataFolder(config.dataDir)
-  const release = holdDataFolder(config.dataDir)
+  const hold = await Hold.open(config.dataDir, options.takeover)
   let broker: Broker | undefined
   try {
-    broker = new Broker(options, await openFoundation(config), release)
+    broker = new Broker(options, await openFoundation(config), hold)
     await broker.start()
     return broker
   } catch (error) {
     if (broker) await broker.abort()
-    else release()
+    else hold.release()
     throw error
   }
 }
@@ -90,7 +107,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
 export class Broker {
   readonly #options: BrokerOptions
   readonly #parts: Foundation
-  readonly #release: () => void
+  readonly #hold: Hold
   readonly #audit: AuditLog
   readonly #feeds: Feeds
   readonly #metrics: Metrics
@@ -101,7 +118,9 @@ export class Broker {
   readonly #exports: RecordingExports
   readonly #gate: BrokerGate
   readonly #drawer = new Drawer()
-  #fronts: Fronts | undefined
+  #fronts: FrontDoors | undefined
+  /** The bounds of session workers, in words. */
+  #boundary: string | undefined
   /** Port of the RDP listener. */
   #rdpPort: number | undefined
   #api: Api | undefined
@@ -122,12 +141,18 @@ export class Broker {
   /** The configuration in use: `options` has the one that the broker was started with. */
   #config: Config
   #reloading: Promise<void> = Promise.resolve()
+  readonly #predecessors: Predecessors
+  #control: ControlServer | undefined
+  #state: ControlStatus['state'] = 'serving'
+  #singlesClosed: Promise<void> | undefined
+  #stopping: Promise<void> | undefined
+  readonly #closed = Promise.withResolvers<void>()
 
-  constructor(options: BrokerOptions, parts: Foundation, release: () => void) {
+  constructor(options: BrokerOptions, parts: Foundation, hold: Hold) {
     this.#options = options
     this.#parts = parts
     this.#config = options.config
-    this.#release = release
+    this.#hold = hold
     this.#audit = new AuditLog({
       repository: parts.store.audit,
       now: Date.now,
@@ -173,9 +198,17 @@ export class Broker {
       ...parts,
       audit: this.#audit,
       recordings: parts.recordingService,
-      onRecorded: (session) => this.#indexer.add(session),
+      onClosed: (session, isRecorded) => this.#onSessionClosed(session, isRecorded),
       drawer: this.#drawer,
       now: Date.now,
+    })
+    this.#predecessors = new Predecessors({
+      dataDir: options.config.dataDir,
+      elsewhere: this.#gate.elsewhere,
+      onFound: ({ id, begin, isRecorded }) => isRecorded && this.#uploader?.begun(id, begin),
+      onClosed: ({ id, isRecorded }) => isRecorded && this.#indexer.add(id),
+      onLost: ({ id }) => this.#recoverLost(id),
+      onError: (error) => options.logger.error({ error }, 'the sessions of a replaced broker are not known'),
     })
     const { sessions } = parts.store
     const { alarmFree, minFree } = options.config.recordings
@@ -226,9 +259,12 @@ export class Broker {
     this.#gate.hostTrust = openHostTrust(config)
     this.#gate.tickets.lifetime = config.ticketLifetime
     this.#unacknowledged = await openUnacknowledged()
+    this.#fronts = await this.#openFronts(config)
+    const replaced = await this.#hold.take()
+    await this.#predecessors.open()
     // After a restore, receivers begin at the row that it noted.
     const since = (await readRestoreNote(this.#parts.store.settings))?.row
-    await this.#feeds.open(this.#sinksOf(config), since)
+    await this.#feeds.open(await this.#sinksOf(config), since)
     if (!nativeCryptoAvailable()) {
       logger.warn(
         "ssh2's native crypto is not built for this Node: SSH runs at less than half its speed. Install a C++ compiler " +
@@ -236,7 +272,10 @@ export class Broker {
       )
     }
     for (const exposed of exposedFiles(config)) logger.warn(exposed)
-    const { restored, report } = await takeOver({ ...this.#parts, audit: this.#audit, now: Date.now })
+    const { restored, report } = await takeOver({
+      ...this.#recoverDeps(),
+      runsElsewhere: (session) => this.#gate.elsewhere.has(session),
+    })
     for (const line of report) logger.warn(line)
     await this.#deletion.finish()
     await this.#prepareSearch()
@@ -258,16 +297,93 @@ export class Broker {
     this.#looks = setInterval(() => this.#look(), SPACE_INTERVAL_MS)
     this.#look()
     this.#notes = setInterval(() => this.#note(), PROGRESS_INTERVAL_MS)
-    await this.#startFronts(config)
+    await this.#listen(this.#fronts)
     await this.#startApi(config)
     await this.#startMetrics(config)
     this.#indexer.catchUp()
+    const reasons = [
+      ...(restored ? [restoredFrom(restored)] : []),
+      ...(replaced === undefined
+        ? []
+        : [`it replaced process ${replaced}, where ${this.#gate.elsewhere.size} sessions run on`]),
+    ]
     await this.#audit.record('service.start', {
       object_type: 'service',
       object: version,
-      ...(restored && { reason: restoredFrom(restored) }),
+      ...(reasons.length > 0 && { reason: reasons.join('; ') }),
     })
     await this.#audit.checkpoint()
+    this.#control = await ControlServer.open(config.dataDir, this.#controlHandler())
+  }
+
+  #recoverDeps() {
+    return { ...this.#parts, audit: this.#audit, now: Date.now }
+  }
+
+  /** Accounts for a session whose broker, which this one had replaced, has died. */
+  #recoverLost(id: string): void {
+    recoverAbandoned(
+      this.#recoverDeps(),
+      id,
+      'the replaced broker, where it ran, ended without closing it',
+    ).then(
+      (line) => {
+        this.#options.logger.warn(line)
+        this.#indexer.add(id)
+      },
+      (error: unknown) => this.#options.logger.error({ error, session: id }, 'a lost session is not closed'),
+    )
+  }
+
+  #controlHandler(): ControlHandler {
+    return {
+      status: () => ({
+        version: CONTROL_VERSION,
+        schema: SCHEMA_VERSION,
+        pid: process.pid,
+        state: this.#state,
+        sessions: this.#gate.running,
+      }),
+      drain: ({ graceMs }) => void this.stop('the bastion is stopping (drain)', graceMs),
+      takeOver: ({ pid, graceMs }) => this.#handOver(pid, graceMs),
+      link: () => {
+        if (this.#state !== 'replaced') throw new Error('expected a broker that was replaced')
+        return linkedSessions(this.#gate.sessions)
+      },
+      kill: ({ session, reason, by, apiKey }) => this.#gate.kill(session, reason, by, apiKey),
+    }
+  }
+
+  /**
+   * Leaves the listeners and all that must exist once to the broker `pid`; sessions run on here, for `graceMs`
+   * if set.
+   */
+  async #handOver(pid: number, graceMs: number | undefined): Promise<void> {
+    if (this.#state !== 'serving') throw new Error('the broker is stopping, or was replaced already')
+    this.#state = 'replaced'
+    for (const timer of [this.#expiries, this.#retentions, this.#looks]) clearInterval(timer)
+    await this.#closeSingles()
+    await this.#feeds.close()
+    await this.#gate.drain('the bastion is being replaced by a newer one: connect again')
+    this.#fronts?.close()
+    this.#control?.makeRoom()
+    this.#hold.release()
+    this.#options.logger.info({ pid, sessions: this.#gate.running }, 'another broker has replaced this one')
+    if (graceMs !== undefined) void this.stop('the bastion is being replaced', graceMs)
+    else if (this.#gate.running === 0) this.#stopReplaced()
+  }
+
+  #stopReplaced(): void {
+    void this.stop('it was replaced, and its last session has ended', LAST_WORDS_MS)
+  }
+
+  #onSessionClosed(session: string, isRecorded: boolean): void {
+    if (this.#state !== 'replaced') {
+      if (isRecorded) this.#indexer.add(session)
+      return
+    }
+    this.#control?.onSessionClosed(session)
+    if (this.#gate.running === 0) this.#stopReplaced()
   }
 
   #makeUploader(): Uploader | undefined {
@@ -325,13 +441,63 @@ export class Broker {
     })
   }
 
-  async #startFronts(config: Config): Promise<void> {
-    this.#fronts = await Fronts.open(config, this.#gate, (warning) => this.#options.logger.warn(warning))
-    for (const { name, address, listen } of this.#fronts.listeners) {
+  /** Starts the session workers; nothing listens yet. */
+  async #openFronts(config: Config): Promise<FrontDoors> {
+    const warn = (warning: string) => this.#options.logger.warn(warning)
+    const isCopying = process.env[GATE_COPIES] === '1'
+    const workers = config.workers > 0 ? await this.#workerOptions(config.workers) : undefined
+    return await FrontDoors.open({
+      config,
+      gate: isCopying ? copyingGate(this.#gate) : this.#gate,
+      ...(workers && { workers }),
+      warn,
+    })
+  }
+
+  async #listen({ listeners }: FrontDoors): Promise<void> {
+    for (const { name, address, listen } of listeners) {
       const bound = await this.#bind(name, address, listen)
       if (name === 'rdp') this.#rdpPort = bound.port
       this.#options.say(`${name.padEnd(8)} ${place(bound)}`)
     }
+  }
+
+  async #workerOptions(count: number): Promise<Omit<WorkersOptions, 'settings'>> {
+    const opened = await openPass()
+    if ('missing' in opened) {
+      throw new Error(
+        `connections cannot be passed to session workers (${opened.missing}): set workers: 0, which gives up the boundary between clients and keys`,
+      )
+    }
+    const { command, memory, warning } = workerCommand(count, this.#options.config.runAs)
+    if (warning !== undefined) this.#options.logger.warn(warning)
+    return {
+      count,
+      command,
+      gate: this.#gate,
+      pass: opened.pass,
+      maxMemory: memory,
+      onBegun: (report) => this.#workerBegun(report),
+      warn: (message, details) => this.#options.logger.warn(details, message),
+      onLost: (end, early) => this.#workerLost(end, early),
+    }
+  }
+
+  /** Says once what the boundary is made of. */
+  #workerBegun(report: CageReport): void {
+    const { text, isWhole } = boundaryOf(report, process.getuid?.() ?? -1)
+    if (text === this.#boundary) return
+    this.#boundary = text
+    if (isWhole) this.#options.logger.info(text)
+    else this.#options.logger.warn(text)
+  }
+
+  #workerLost({ pid, reason, sessions }: WorkerEnd, early: number): void {
+    const told = { object_type: 'worker', object: String(pid), reason }
+    const failed = (error: unknown) =>
+      this.#options.logger.error({ error, reason }, 'a session worker is gone')
+    this.#audit.record('worker.lost', { ...told, count: sessions }).catch(failed)
+    if (early === LOOP_LENGTH) this.#audit.record('worker.loop', { ...told, count: early }).catch(failed)
   }
 
   async #startApi({ listen, dataDir, hostname }: Config): Promise<void> {
@@ -395,7 +561,10 @@ export class Broker {
     listen: (host: string, port: number) => Promise<T>,
   ): Promise<T> {
     try {
-      return await listen(address.host, address.port)
+      // A broker that was replaced has closed its listeners a moment ago.
+      const isPassing = (error: unknown) =>
+        this.#options.takeover !== undefined && (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+      return await soon(() => listen(address.host, address.port), isPassing)
     } catch (error) {
       const failed = error as NodeJS.ErrnoException
       throw failed.syscall === undefined ? failed : new Error(explainBindError(failed, name, address))
@@ -407,13 +576,14 @@ export class Broker {
     this.#feeds.stored(events)
   }
 
-  #sinksOf({ syslog, snmp, hostname }: Config): Sink[] {
+  async #sinksOf({ syslog, snmp, hostname }: Config): Promise<Sink[]> {
     const origin = { hostname, processId: process.pid, enterprise: snmp.enterprise }
     const unacknowledged = this.#unacknowledged
+    const traps = snmp.traps.length > 0 ? await snmpSinks(snmp) : []
     return [
       new JsonLogSink(this.#options.logger, this.#options.logFailure),
       ...syslog.map((target) => new SyslogSink({ target, origin, unacknowledged })),
-      ...snmp.traps.map((target) => new SnmpSink({ target, enterprise: snmp.enterprise })),
+      ...traps,
     ]
   }
 
@@ -429,6 +599,7 @@ export class Broker {
   }
 
   async #reload(read: () => Config): Promise<void> {
+    if (this.#state === 'replaced') throw new Error('another broker has replaced this one')
     const told = { object_type: 'configuration', object: this.#config.file }
     let config: Config
     let sinks: Sink[]
@@ -437,7 +608,7 @@ export class Broker {
       // Every step that can fail comes before the first change: a bad configuration leaves the old one in
       // force.
       config = read()
-      sinks = this.#sinksOf(config)
+      sinks = await this.#sinksOf(config)
       change = await this.#prepareReload(config)
     } catch (error) {
       const { message: reason } = error as Error
@@ -476,12 +647,27 @@ export class Broker {
     }
   }
 
-  /** Accepts no new sessions; running ones get the configured grace; then everything closes in order. */
-  async stop(reason: string): Promise<void> {
-    const { config, version } = this.#options
-    this.#gate.drain('the bastion is stopping, try again later')
-    await this.#fronts?.drain(config.shutdownGrace, reason)
-    await this.#audit.record('service.stop', { object_type: 'service', object: version, reason })
+  /** Settles when the broker has ended, by whatever order. */
+  get onClosed(): Promise<void> {
+    return this.#closed.promise
+  }
+
+  /**
+   * Accepts no new sessions; running ones get a grace, the configured one if none is given; then everything
+   * closes in order. A second call can shorten the grace of the first. Resolves at the end.
+   */
+  async stop(reason: string, graceMs: number = this.#options.config.shutdownGrace): Promise<void> {
+    if (this.#state === 'serving') this.#state = 'draining'
+    void this.#gate.drain('the bastion is stopping, try again later')
+    const drained = this.#fronts?.drain(graceMs, reason)
+    this.#stopping ??= this.#stop(drained, reason)
+    await this.#stopping.then(this.#closed.resolve, this.#closed.reject)
+  }
+
+  async #stop(drained: Promise<void> | undefined, reason: string): Promise<void> {
+    await drained
+    const { version: object } = this.#options
+    await this.#audit.record('service.stop', { object_type: 'service', object, reason })
     await this.abort()
   }
 
@@ -490,7 +676,24 @@ export class Broker {
     clearInterval(this.#reviews)
     for (const timer of [this.#expiries, this.#retentions, this.#looks, this.#notes, this.#lookouts])
       clearInterval(timer)
+    this.#predecessors.close()
     await this.#fronts?.drain(0, 'the bastion is stopping')
+    await this.#closeSingles()
+    await this.#audit.close()
+    await this.#feeds.close()
+    this.#control?.drain()
+    await this.#parts.close()
+    this.#hold.release()
+    this.#control?.close()
+  }
+
+  /** Closes what only one broker may have, except for the receivers of events. */
+  #closeSingles(): Promise<void> {
+    this.#singlesClosed ??= this.#closeEachSingle()
+    return this.#singlesClosed
+  }
+
+  async #closeEachSingle(): Promise<void> {
     // The API waits for the answers of exports.
     await this.#exports.close()
     await this.#api?.close()
@@ -500,15 +703,27 @@ export class Broker {
     await this.#metricsServer?.close()
     await this.#follower.close()
     await this.#contents.thread.close()
-    await this.#audit.close()
-    await this.#feeds.close()
-    await this.#parts.close()
-    this.#release()
   }
+}
+
+/** Loads SNMP, which most brokers do without. */
+async function snmpSinks({ traps, enterprise }: Config['snmp']): Promise<Sink[]> {
+  const { SnmpSink } = await import('../audit/sinks/snmp.ts')
+  return traps.map((target) => new SnmpSink({ target, enterprise }))
 }
 
 function place({ address, port }: { address: string; port: number }): string {
   return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
+}
+
+function linkedSessions(sessions: Iterable<RunningSession>): LinkedSession[] {
+  return Array.from(sessions, ({ id, userId, target: { accountId }, begin, isRecorded }) => ({
+    id,
+    userId,
+    ...(accountId !== undefined && { accountId }),
+    begin,
+    isRecorded,
+  }))
 }
 
 /** Opens the index over the contents of sessions. */

@@ -23,6 +23,7 @@ import { certificates } from './certificates.ts'
 import { type Command, expectNoWords } from './command.ts'
 import type { Finding } from './finding.ts'
 import { plain } from './output.ts'
+import { sessionWorkers } from './session-workers.ts'
 
 /** With an earlier clock the broker would show certificates and signatures that clients reject. */
 const EARLIEST_CLOCK = Date.UTC(2026, 0, 1)
@@ -63,6 +64,7 @@ async function look(file: string): Promise<Finding[]> {
     masterKey(config),
     ...secretFiles(config),
     coreDumps(),
+    await sessionWorkers(config),
     disk(config),
     ...(await objectStore(config)),
     ...recipients(config),

@@ -15,7 +15,7 @@ import {
   type ExportChoice,
   type ExportFormat,
   requireChoice,
-} from '../../recordings/show/export/formats.ts'
+} from '../../recordings/show/export/choices.ts'
 import { Secret } from '../model/secret.ts'
 import { gatherEvidence } from '../recording-service/evidence.ts'
 import { CONTENT_FIELDS } from '../search/words.ts'

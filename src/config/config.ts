@@ -146,6 +146,10 @@ export interface Config {
     /** Folder to write rows to before they are removed; absent: none. */
     archive?: string
   }
+  /** Number of session workers; 0: sessions run in the broker's own process. */
+  workers: number
+  /** The user that session workers run as, if it is configured. */
+  runAs?: string
   /** Milliseconds. */
   loginGrace: number
   /** Characters. */

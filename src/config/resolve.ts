@@ -2,6 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
+import { availableParallelism } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { Encrypter } from 'age-encryption'
 import { networkError } from '../model/networks.ts'
@@ -329,6 +330,8 @@ export function resolveConfig(
         objectStore: resolver.objectStore(content.recordings.object_store),
       }),
     },
+    workers: content.workers === 'auto' ? availableParallelism() : content.workers,
+    ...(content.run_as !== undefined && { runAs: content.run_as }),
     loginGrace: resolver.duration(content.login_grace, ['login_grace'], 1000),
     passwords: { minLength: content.passwords.min_length },
     ticketLifetime: resolver.duration(content.ticket_lifetime, ['ticket_lifetime'], 10_000),

@@ -327,6 +327,20 @@ export const ConfigSchema = Type.Object(
       },
       { ...closed, default: {} },
     ),
+    workers: Type.Union([Type.Literal('auto'), Type.Integer({ minimum: 0, maximum: 64 })], {
+      default: 'auto',
+      title: 'auto, or a number from 0 to 64',
+      description:
+        'session workers: processes without database and keys that serve the clients. auto: one per core; 0: sessions run in the broker itself, without a boundary',
+    }),
+    run_as: Type.Optional(
+      Type.String({
+        pattern: '^[a-z_][a-z0-9_-]{0,31}$',
+        title: 'the name of a user of this system',
+        description:
+          "the user of the session workers if the broker is started as root. Default: sallyport-session, or if there is no such user a user id that is nobody's",
+      }),
+    ),
     login_grace: Duration({
       default: '60s',
       description: 'how long a connection may take to authenticate; 1s to 1h',
@@ -397,7 +411,7 @@ export const ConfigSchema = Type.Object(
 export type ConfigFile = Static<typeof ConfigSchema>
 
 /** Keys of later releases, as full paths without list positions. */
-export const LATER_KEYS: readonly string[] = ['workers', 'snmp.agent']
+export const LATER_KEYS: readonly string[] = ['snmp.agent']
 
 /** Values of later releases, by their key. */
 export const LATER_VALUES: Readonly<Record<string, RegExp>> = {

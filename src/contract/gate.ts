@@ -191,7 +191,10 @@ export interface OpenSession {
     device: string
     service: string
   }
-  /** Credentials for `options.authenticationMethods`, in the order to try them. */
+  /**
+   * Credentials for `options.authenticationMethods`, in the order to try them. Those of a stored account of SSH
+   * come with the accepted host key instead.
+   */
   credentials: SessionCredential[]
   /** The user logs in at the target's own prompts (TELNET, RLOGIN). */
   isPersonal?: true
@@ -245,7 +248,9 @@ export interface HostKeyRequest {
    */
   kind?: 'ssh' | 'x509' | 'rsa'
 }
-export type HostKeyAnswer = { result: 'accepted' } | { result: 'refused'; message: string }
+export type HostKeyAnswer =
+  /** `credentials`: those that `open` withheld until now, once. */
+  { result: 'accepted'; credentials?: SessionCredential[] } | { result: 'refused'; message: string }
 
 /** Events that a proxy reports; the broker writes all others. */
 export type ProxyEventCode = Extract<

@@ -32,10 +32,13 @@ import { MAX_TARGETS } from '../contract/gate.ts'
 import type { Basis, Grounds } from '../identity/basis.ts'
 import type { Identities } from '../identity/chain.ts'
 import type { Id } from '../model/objects.ts'
+import { recoverAbandoned } from '../recording-service/recover.ts'
 import type { RecordingService } from '../recording-service/service.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/vault.ts'
 import { accountFor, accountOf } from './closing.ts'
+import { Denial } from './denial.ts'
+import type { ElsewhereSession } from './elsewhere.ts'
 import { HostKeyJudge } from './host-keys.ts'
 import type { HostTrust } from './host-trust.ts'
 import {
@@ -62,12 +65,24 @@ export interface GateOptions {
   vault: Vault
   audit: Audit
   recordings: RecordingService
-  /** Called when a session has ended, its end is written, and its recording is closed. */
-  onRecorded?: (session: Id) => void
+  /** Called when a session has ended, its end is written, and its recording, if it has one, is closed. */
+  onClosed?: (session: Id, isRecorded: boolean) => void
   /** Draws the keyframes for watchers. */
   drawer: LiveDrawer
   /** Milliseconds since the epoch. */
   now: () => number
+}
+
+/** Returns the credentials that have waited for the accepted host key. */
+function handOut(running: RunningSession): HostKeyAnswer {
+  const { handOut } = running
+  delete running.handOut
+  try {
+    return { result: 'accepted', ...(handOut && { credentials: handOut() }) }
+  } catch (error) {
+    if (error instanceof Denial) return { result: 'refused', message: error.message }
+    throw error
+  }
 }
 
 export class BrokerGate implements Gate {
@@ -80,7 +95,7 @@ export class BrokerGate implements Gate {
   readonly #live: LiveSessions
   readonly #tickets: Tickets
   readonly #invitations: Invitations
-  readonly #listeners: ((notice: GateNotice) => void)[] = []
+  readonly #listeners = new Set<(notice: GateNotice) => void>()
   /** Hands out one-time tickets. */
   readonly tickets: TicketOffice
 
@@ -130,8 +145,10 @@ export class BrokerGate implements Gate {
     }
   }
 
-  async open(request: OpenRequest): Promise<OpenAnswer> {
-    const answer = await this.#opening.open(this.#signIns.get(request.identity, request.protocol), request)
+  /** Calls `onRunning` with the id of an opened session before any notice about it is sent. */
+  async open(request: OpenRequest, onRunning?: (session: Id) => void): Promise<OpenAnswer> {
+    const signedIn = this.#signIns.get(request.identity, request.protocol)
+    const answer = await this.#opening.open(signedIn, request, onRunning)
     if (answer.result !== 'opened') return answer
     const running = this.#running.get(answer.session.id)
     // Covers rights that were removed while the session was being opened, before a review could see it.
@@ -148,7 +165,8 @@ export class BrokerGate implements Gate {
     if (flaw !== undefined) await this.#end(running, flaw)
     // The session ended before its proxy got the notice: release no credential.
     if (running.stopped !== undefined) return { result: 'refused', message: running.stopped }
-    return await this.#hostKeys.judge(running, key, kind)
+    const answer = await this.#hostKeys.judge(running, key, kind)
+    return answer.result === 'accepted' ? handOut(running) : answer
   }
 
   async event<C extends ProxyEventCode>({ session, code, fields }: EventRequest<C>): Promise<void> {
@@ -199,11 +217,15 @@ export class BrokerGate implements Gate {
     const session = this.#running.get(said.session)
     const request = accountOf(session, said)
     await accountFor(session, request, this.#options.now(), this.#options)
-    this.#running.remove(session.id)
     this.#options.recordings.onClosed(session.id)
+    this.#onClosed(session, request)
+  }
+
+  #onClosed(session: RunningSession, end: Pick<CloseRequest, 'result' | 'reason'>): void {
+    this.#running.remove(session.id)
     this.#invitations.onClosed(session.id)
-    if (session.isRecorded) this.#options.onRecorded?.(session.id)
-    this.#live.onClosed(session.id, request)
+    this.#options.onClosed?.(session.id, session.isRecorded)
+    this.#live.onClosed(session.id, end)
     session.recording?.key.wipe()
   }
 
@@ -216,14 +238,46 @@ export class BrokerGate implements Gate {
     await this.#invitations.onGuestClosed(identity)
   }
 
-  onNotice(listener: (notice: GateNotice) => void): void {
-    this.#listeners.push(listener)
+  /** Returns a function that removes the listener. */
+  onNotice(listener: (notice: GateNotice) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** Whether a session of this id runs, in any worker. */
+  isRunning(session: string): boolean {
+    return this.#running.find(session) !== undefined
+  }
+
+  /** Whether this is the token of a sign-in, in any worker. */
+  isSignedIn(token: string): boolean {
+    return this.#signIns.has(token)
+  }
+
+  /**
+   * Ends a session whose proxy has died: seals what is on the disk of its recording, and accounts for it. Returns
+   * a line for the log. Rejects if that failed; the broker's next start tries again.
+   */
+  async abandon(id: string, reason: string): Promise<string> {
+    const session = this.#running.find(id)
+    if (!session) return `session ${id} had ended`
+    session.stopped ??= reason
+    const { recordings } = this.#options
+    // What the disk still has to write may fail: the recovery finds what is there.
+    await recordings.end(id).catch(() => undefined)
+    recordings.onClosed(id)
+    try {
+      return await recoverAbandoned({ ...this.#options, recordingService: recordings }, id, session.stopped)
+    } finally {
+      this.#onClosed(session, { result: 'failure', reason })
+    }
   }
 
   /** Returns why the session cannot be watched now, or undefined if it can. */
   watchRefusal(id: string): Exclude<Watching['result'], 'watching'> | undefined {
     const session = this.#running.find(id)
-    return session ? this.#live.refusal(session) : 'not_running'
+    if (session) return this.#live.refusal(session)
+    return this.#running.elsewhere.has(id) ? 'runs_elsewhere' : 'not_running'
   }
 
   /**
@@ -241,7 +295,7 @@ export class BrokerGate implements Gate {
    */
   async kill(id: string, reason: string, by: string, apiKey?: string): Promise<boolean> {
     const session = this.#running.find(id)
-    if (!session) return false
+    if (!session) return (await this.#running.elsewhere.get(id)?.kill(reason, by, apiKey)) ?? false
     await this.#options.audit.record('session.kill', {
       ...killFields(session),
       user: by,
@@ -255,6 +309,7 @@ export class BrokerGate implements Gate {
 
   /** Invites a guest to a running session. The password is returned only once. */
   invite(id: string, request: InviteRequest): InviteAnswer {
+    if (this.#running.elsewhere.has(id)) return { result: 'runs_elsewhere' }
     const session = this.#running.find(id)
     if (!session || session.stopped !== undefined) return { result: 'not_running' }
     if (session.target.protocol !== 'VNC' || session.target.isStrict) return { result: 'not_shareable' }
@@ -331,13 +386,26 @@ export class BrokerGate implements Gate {
     return () => this.#options.audit.record('session.kill', { ...killFields(session), reason })
   }
 
-  /** Refuses new sessions from now on; `reason` is shown to users. */
-  drain(reason: string): void {
-    this.#opening.drain(reason)
+  /**
+   * Refuses new sessions from now on; `reason` is shown to users. Resolves when no opening is in progress any
+   * more.
+   */
+  drain(reason: string): Promise<void> {
+    return this.#opening.drain(reason)
   }
 
   get running(): number {
     return this.#running.count
+  }
+
+  /** The sessions that run here. */
+  get sessions(): Iterable<RunningSession> {
+    return this.#running
+  }
+
+  /** The sessions that run on in brokers that this one has replaced. */
+  get elsewhere(): Map<Id, ElsewhereSession> {
+    return this.#running.elsewhere
   }
 
   /** Replaces the trust settings for host keys. */

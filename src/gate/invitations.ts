@@ -71,6 +71,7 @@ export type InviteAnswer =
   | { result: 'not_running' }
   /** The session shows no desktop, or nothing of it may be shown before its recording is on the disk. */
   | { result: 'not_shareable' }
+  | { result: 'runs_elsewhere' }
   | { result: 'too_many' }
 
 export class Invitations {

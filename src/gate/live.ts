@@ -18,7 +18,7 @@ export const MAX_WATCHERS = 200
 
 export type Watching =
   | { result: 'watching'; stop: () => void }
-  | { result: 'not_running' | 'not_recorded' | 'too_many' }
+  | { result: 'not_running' | 'not_recorded' | 'too_many' | 'runs_elsewhere' }
 
 export interface LiveOptions {
   drawer: LiveDrawer

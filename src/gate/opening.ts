@@ -9,7 +9,7 @@ import type { RecordingGrant } from '../../recordings/container/grant.ts'
 import { canonicalName, resolveTarget, type Target } from '../access/targets.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { EventFields } from '../audit/events/fields.ts'
-import type { OpenAnswer, OpenRequest } from '../contract/gate.ts'
+import type { OpenAnswer, OpenRequest, SessionCredential } from '../contract/gate.ts'
 import { type Basis, type Grounds, keyOf } from '../identity/basis.ts'
 import { type CertificateLimits, limitsOf } from '../identity/certificate-options.ts'
 import { formatTarget, parseTargetName, type WantedTarget } from '../model/login.ts'
@@ -50,6 +50,8 @@ export interface OpeningOptions {
   now: () => number
 }
 
+const SPENT = 'one sign-in opens one target: sign in again'
+
 /** Target that the user may open, and the limits of the user's certificate. */
 interface Allowed {
   found: Target
@@ -59,17 +61,49 @@ interface Allowed {
 export class Opening {
   readonly #options: OpeningOptions
   #draining: string | undefined
+  /** Number of openings in progress. */
+  #open = 0
+  #onSettled: (() => void) | undefined
 
   constructor(options: OpeningOptions) {
     this.#options = options
   }
 
-  /** Refuses new sessions from now on; `reason` is shown to users. */
-  drain(reason: string): void {
+  /**
+   * Refuses new sessions from now on; `reason` is shown to users. Resolves when the openings in progress have
+   * ended: afterwards no session begins.
+   */
+  async drain(reason: string): Promise<void> {
     this.#draining = reason
+    if (this.#open === 0) return
+    await new Promise<void>((resolve) => {
+      const before = this.#onSettled
+      this.#onSettled = () => {
+        before?.()
+        resolve()
+      }
+    })
   }
 
-  async open(signedIn: SignedIn, request: OpenRequest): Promise<OpenAnswer> {
+  /** Calls `onRunning` with the session's id before it can be reviewed. */
+  async open(
+    signedIn: SignedIn,
+    request: OpenRequest,
+    onRunning?: (session: Id) => void,
+  ): Promise<OpenAnswer> {
+    this.#open++
+    try {
+      return await this.#judge(signedIn, request, onRunning)
+    } finally {
+      if (--this.#open === 0) this.#onSettled?.()
+    }
+  }
+
+  async #judge(
+    signedIn: SignedIn,
+    request: OpenRequest,
+    onRunning: ((session: Id) => void) | undefined,
+  ): Promise<OpenAnswer> {
     const { target: chosen } = request
     const wanted = chosen === undefined || signedIn.isBound ? signedIn.login.target : parseTargetName(chosen)
     if (!wanted) return { result: 'denied', message: 'no target was named' }
@@ -81,8 +115,10 @@ export class Opening {
       where = targetFields(found)
       const allowed = allowedAt(found, signedIn.basis)
       this.#requirePlace(person)
-      return await this.#withAccount(person, found.accountId, () =>
-        this.#prepare(person, signedIn, request, allowed),
+      return await oncePerProof(signedIn, found, () =>
+        this.#withAccount(person, found.accountId, () =>
+          this.#prepare(person, signedIn, request, allowed, onRunning),
+        ),
       )
     } catch (error) {
       if (!(error instanceof Denial)) throw error
@@ -145,11 +181,13 @@ export class Opening {
 
   async #prepare(
     person: User,
-    { source, basis, kept }: SignedIn,
+    signedIn: SignedIn,
     request: OpenRequest,
     { found, limits }: Allowed,
+    onRunning?: (session: Id) => void,
   ): Promise<OpenAnswer> {
     const { store, now } = this.#options
+    const { source, basis, kept } = signedIn
     const terms = await termsFor(store, found)
     const logon =
       found.accountId === undefined && !logsInItself(found)
@@ -172,8 +210,11 @@ export class Opening {
     }
     const access = await accessFor(this.#options, session, terms, logon)
     const recording = target.isRecorded ? await this.#prepareRecording(session) : undefined
+    if (waitsForHostKey(found)) session.handOut = () => spend(signedIn, access.credentials)
+    onRunning?.(session.id)
     await this.#register(session, access.serial)
-    return { result: 'opened', session: openSession(session, terms, access, { logon, limits, recording }) }
+    const shown = session.handOut ? { ...access, credentials: [] } : access
+    return { result: 'opened', session: openSession(session, terms, shown, { logon, limits, recording }) }
   }
 
   /** @throws Denial */
@@ -231,6 +272,40 @@ export class Opening {
       throw error
     }
   }
+}
+
+/**
+ * Opens with a stored credential once per sign-in: a proxy that was taken over gets the credential of one target,
+ * not of all that its users may open. @throws Denial
+ */
+async function oncePerProof(
+  signedIn: SignedIn,
+  found: Target,
+  open: () => Promise<OpenAnswer>,
+): Promise<OpenAnswer> {
+  if (found.accountId === undefined) return await open()
+  if (signedIn.isSpent) throw new Denial(SPENT)
+  if (waitsForHostKey(found)) return await open()
+  signedIn.isSpent = true
+  try {
+    return await open()
+  } catch (error) {
+    // No credential was handed out.
+    signedIn.isSpent = false
+    throw error
+  }
+}
+
+/** Whether the credentials are handed out when the target's host key is accepted: not to one that is unreachable. */
+function waitsForHostKey({ accountId, protocol }: Target): boolean {
+  return accountId !== undefined && protocol === 'SSH'
+}
+
+/** @throws Denial if another session of the sign-in was given credentials */
+function spend(signedIn: SignedIn, credentials: SessionCredential[]): SessionCredential[] {
+  if (signedIn.isSpent && credentials.length > 0) throw new Denial(SPENT)
+  signedIn.isSpent = credentials.length > 0
+  return credentials
 }
 
 /** Returns the target with the rights that the certificate of the sign-in leaves. @throws Denial */

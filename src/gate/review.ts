@@ -9,7 +9,7 @@ import { type Basis, flawOfKey, Grounds, type GroundsOptions, keyOf } from '../i
 import type { Id } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 import type { RunningSession, RunningSessions } from './running.ts'
-import { type Telling, Withdrawals } from './withdrawals.ts'
+import { Pace, type Telling, Withdrawals } from './withdrawals.ts'
 
 /** Milliseconds between full reviews if no change is known. */
 export const REVIEW_INTERVAL_MS = 5000
@@ -79,15 +79,17 @@ export class Review {
     const version = await store.dataVersion()
     const isChanged = this.#version !== undefined && this.#version !== version
     this.#version = version
-    const isDue = () => {
+    const isDue = async () => {
       if (this.#due <= now()) return true
-      for (const basis of bases()) {
+      const pace = new Pace()
+      for (const basis of [...bases()]) {
+        await pace.step()
         const key = keyOf(basis)
         if (key && flawOfKey(key, this.#options) !== undefined) return true
       }
       return false
     }
-    if (isChanged || isDue()) await this.run()
+    if (isChanged || (await isDue())) await this.run()
   }
 
   /** Returns why this session has to end, or undefined if it may continue. */

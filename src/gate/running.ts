@@ -2,10 +2,11 @@
 
 import type { Target } from '../access/targets.ts'
 import type { EventFields } from '../audit/events/fields.ts'
-import type { Source } from '../contract/gate.ts'
+import type { SessionCredential, Source } from '../contract/gate.ts'
 import { apiKeyOf, type Basis } from '../identity/basis.ts'
 import type { Id, SessionRecord } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
+import type { ElsewhereSession } from './elsewhere.ts'
 
 export interface RunningSession {
   id: Id
@@ -24,12 +25,19 @@ export interface RunningSession {
   hostCaKeys: readonly string[]
   /** Basis of the user's sign-in. */
   basis: Basis
+  /**
+   * Returns the stored credentials that wait for the target's host key. Throws Denial if another session of this
+   * sign-in was given some. Absent once they are handed out.
+   */
+  handOut?: () => SessionCredential[]
   /** Why the session has to end, once a stop has been requested. */
   stopped?: string
 }
 
 export class RunningSessions {
   readonly #sessions = new Map<Id, RunningSession>()
+  /** Sessions that run on in brokers that this one has replaced. */
+  readonly elsewhere = new Map<Id, ElsewhereSession>()
   /** Accounts that only one user at a time may have, claimed by sessions that are being opened. */
   readonly #claims = new Set<{ accountId: Id; userId: Id }>()
 
@@ -56,6 +64,7 @@ export class RunningSessions {
   ofUser(userId: Id): number {
     let count = 0
     for (const session of this.#sessions.values()) if (session.userId === userId) count++
+    for (const session of this.elsewhere.values()) if (session.userId === userId) count++
     return count
   }
 
@@ -70,6 +79,9 @@ export class RunningSessions {
     }
     for (const { target, userId } of this.#sessions.values()) {
       if (target.accountId === accountId && userId !== otherThan) return true
+    }
+    for (const session of this.elsewhere.values()) {
+      if (session.accountId === accountId && session.userId !== otherThan) return true
     }
     return false
   }

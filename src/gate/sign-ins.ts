@@ -281,8 +281,8 @@ export class SignIns {
     const { basis, source, userId, hasTargets } = signedIn
     const flaw = await grounds.flawOf(basis, source.address)
     if (flaw !== undefined || !hasTargets) return flaw
-    const rows = await this.#options.store.access.sessionTargets(userId)
-    return rows.length === 0 ? 'nothing is left that you may open' : undefined
+    const isAnyLeft = await this.#options.store.access.hasTarget(userId)
+    return isAnyLeft ? undefined : 'nothing is left that you may open'
   }
 
   async #tellWithdrawn(signedIn: SignedIn, reason: string): Promise<void> {
@@ -329,6 +329,10 @@ export class SignIns {
     }
     if (!signedIn || signedIn.withdrawn !== undefined) throw new Error('this identity is no longer signed in')
     return signedIn
+  }
+
+  has(token: string): boolean {
+    return this.#byToken.has(token)
   }
 
   /** Removes an identity, or a challenge that will not be answered. */

@@ -20,6 +20,8 @@ export interface SignedIn {
   isBound?: true
   /** The user was shown targets to choose from. */
   hasTargets?: true
+  /** Set when a stored credential has been handed out, or is about to be. */
+  isSpent?: boolean
   /** Why the sign-in is no longer valid. */
   withdrawn?: string
 }

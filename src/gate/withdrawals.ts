@@ -10,6 +10,18 @@ const SLICE_MS = 2
 /** Events handed to the audit log at a time: it has others to store, and its queue is limited. */
 const TOGETHER = 500
 
+/** Lets other work run between the pieces of a long check. */
+export class Pace {
+  #since = performance.now()
+
+  /** Yields if the check has run for its slice of time; call it before each piece. */
+  async step(): Promise<void> {
+    if (performance.now() - this.#since <= SLICE_MS) return
+    await aside()
+    this.#since = performance.now()
+  }
+}
+
 /** Writes the event of an action that was done already. */
 export type Telling = () => Promise<void>
 
@@ -23,12 +35,9 @@ export class Withdrawals {
    * object may stay.
    */
   async each<T>(all: Iterable<T>, judge: (one: T) => Promise<Telling | undefined>): Promise<void> {
-    let since = performance.now()
+    const pace = new Pace()
     for (const one of [...all]) {
-      if (performance.now() - since > SLICE_MS) {
-        await aside()
-        since = performance.now()
-      }
+      await pace.step()
       try {
         const telling = await judge(one)
         if (telling) this.#tellings.push(telling)

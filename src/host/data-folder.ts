@@ -18,7 +18,6 @@ import {
 import { isIP } from 'node:net'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { generate } from 'selfsigned'
 import { newSshKey } from './ssh-keys.ts'
 
 export interface TlsFiles {
@@ -64,10 +63,16 @@ export function makeDataFolder(path: string): void {
   }
 }
 
+/** Another broker, or a command that must be alone, holds the data folder. */
+export class FolderInUseError extends Error {
+  override readonly name = 'FolderInUseError'
+}
+
 /**
  * Locks the folder against a second broker with a kernel lock that dies with the process (SQLite's exclusive
  * transaction on its own file; a pid could by now be another program's, or of another container), and writes
- * the pid file that SIGHUP needs. Returns a function that releases it. Throws if another process holds it.
+ * the pid file that SIGHUP needs. Returns a function that releases it. Throws FolderInUseError if another
+ * process holds it.
  */
 export function holdDataFolder(path: string): () => void {
   const pidFile = join(path, 'sallyport.pid')
@@ -79,7 +84,9 @@ export function holdDataFolder(path: string): () => void {
     if (!/locked/.test(String(error))) throw error
     const holder = runningHolder(pidFile)
     const who = holder === undefined ? 'another process' : `process ${holder}`
-    throw new Error(`the data folder ${path} is in use by ${who}: stop that broker first`)
+    throw new FolderInUseError(
+      `the data folder ${path} is in use by ${who}: stop that broker first, or replace it by sallyport serve --takeover`,
+    )
   }
   writeNew(pidFile, `${process.pid}\n`, 0o600)
   return () => {
@@ -213,6 +220,8 @@ export async function tlsFiles(
 }
 
 async function selfSigned(hostname: string): Promise<TlsFiles> {
+  // Loaded on demand: only the first start makes a certificate.
+  const { generate } = await import('selfsigned')
   const now = new Date()
   const names = [...new Set([hostname, 'localhost'])]
   const made = await generate([{ name: 'commonName', value: hostname.slice(0, 64) }], {

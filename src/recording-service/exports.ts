@@ -8,7 +8,7 @@ import {
   type ExportFormat,
   isReplayed,
   NothingToShow,
-} from '../../recordings/show/export/formats.ts'
+} from '../../recordings/show/export/choices.ts'
 import { findRecording } from '../../recordings/storage/catalog.ts'
 import { type Local, locally } from '../../recordings/storage/fetched.ts'
 import { bytesOf, requireBytes } from '../../recordings/storage/source.ts'

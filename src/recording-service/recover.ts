@@ -1,4 +1,7 @@
-/** Seals and accounts for recordings and sessions that a crash left open, at the broker's start. */
+/**
+ * Seals and accounts for recordings and sessions that a crash left open: the broker's, at its next start, or a
+ * session worker's, at once.
+ */
 
 import type { Noted } from '../../recordings/container/evidence.ts'
 import { findRecording } from '../../recordings/storage/catalog.ts'
@@ -20,6 +23,8 @@ export interface RecoverDeps {
    * backup was made.
    */
   restored?: RestoreNote
+  /** Whether the session runs on in another broker: it is left alone. Absent if there is no other. */
+  runsElsewhere?: (session: string) => boolean
   now: () => number
 }
 
@@ -28,39 +33,59 @@ export interface RecoverDeps {
  * be sealed now (a disk error) does not prevent the start: it stays open, and the next start tries again.
  */
 export async function recoverSessions(deps: RecoverDeps): Promise<string[]> {
-  const { store } = deps
-  const { items } = await store.sessions.list({ status: 'current' }, { limit: -1, offset: 0 })
+  const { store, runsElsewhere = () => false } = deps
+  const current = await store.sessions.list({ status: 'current' }, { limit: -1, offset: 0 })
+  const items = current.items.filter(({ id }) => !runsElsewhere(id))
   const report: string[] = []
   const since = items.reduce((earliest, { begin }) => Math.min(earliest, begin), Number.POSITIVE_INFINITY)
   const noted = await notedOf(store.audit, new Set(items.map(({ id }) => id)), since)
   for (const session of items) {
-    let recording: Recovered | undefined
-    try {
-      recording = session.isRecorded ? await recoverOne(deps, session, noted.get(session.id)) : undefined
-    } catch (error) {
-      const reason = `the recording cannot be sealed now: ${messageOf(error)}`
-      await deps.audit.record('recording.failed', { ...whose(session), reason })
-      report.push(`session ${session.id} of ${session.user}: ${reason}; the next start tries again`)
-      continue
-    }
-    const reason = `${causeOf(deps.restored)}${recording ? `; ${recording.text}` : ''}`
-    // Write the audit log first, as in gate/closing.ts: after a crash in between the event is repeated, not
-    // lost.
-    await deps.audit.record('session.close', {
-      ...fieldsOf(session),
-      result: 'failure',
-      reason,
-    })
-    await store.sessions.update(session.id, {
-      end: deps.now(),
-      result: 'lost',
-      reason,
-      ...(recording && { recording: recording.summary }),
-    })
-    report.push(`session ${session.id} of ${session.user}: ${reason}`)
+    report.push(await recoverSession(deps, session, causeOf(deps.restored), noted.get(session.id)))
   }
   report.push(...(await recoverEnded(deps)))
   return report
+}
+
+/**
+ * Seals and accounts for a session that runs no longer, for this cause. Returns a line for the log. A recording
+ * that cannot be sealed now leaves the session to the next start.
+ */
+async function recoverSession(
+  deps: RecoverDeps,
+  session: SessionRecord,
+  cause: string,
+  noted: Noted | undefined,
+): Promise<string> {
+  const whom = `session ${session.id} of ${session.user}`
+  let recording: Recovered | undefined
+  try {
+    recording = session.isRecorded ? await recoverOne(deps, session, noted) : undefined
+  } catch (error) {
+    const reason = `the recording cannot be sealed now: ${messageOf(error)}`
+    await deps.audit.record('recording.failed', { ...whose(session), reason })
+    return `${whom}: ${reason}; the next start tries again`
+  }
+  const reason = `${cause}${recording ? `; ${recording.text}` : ''}`
+  // Write the audit log first, as in gate/closing.ts: after a crash in between the event is repeated, not
+  // lost.
+  await deps.audit.record('session.close', { ...fieldsOf(session), result: 'failure', reason })
+  await deps.store.sessions.update(session.id, {
+    end: deps.now(),
+    result: 'lost',
+    reason,
+    ...(recording && { recording: recording.summary }),
+  })
+  return `${whom}: ${reason}`
+}
+
+/**
+ * Closes one session whose proxy has died while the broker runs, for this cause. Returns a line for the log.
+ */
+export async function recoverAbandoned(deps: RecoverDeps, id: string, cause: string): Promise<string> {
+  const session = await deps.store.sessions.find(id)
+  if (!session || session.end !== undefined) return `session ${id}: ${cause}`
+  const noted = await notedOf(deps.store.audit, new Set([id]), session.begin)
+  return await recoverSession(deps, session, cause, noted.get(id))
 }
 
 /**

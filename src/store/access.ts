@@ -4,6 +4,7 @@ import { mappedLogin } from '../model/logon.ts'
 import { nameKey } from '../model/names.ts'
 import type { HostKeyPolicy, Id, RecordingMode, TargetKind } from '../model/objects.ts'
 import type { Protocol, Right } from '../model/rights.ts'
+import { keptQuery } from './engine/kept-query.ts'
 import type { Db, StoreContext } from './migrations/schema.ts'
 import { list } from './query.ts'
 import type { AccessQueries, TargetFilter, TargetRow } from './store.ts'
@@ -15,6 +16,11 @@ export function accessQueries({ db }: StoreContext): AccessQueries {
       const stored = isLogin ? [] : await accountTargets(db, userId, filter)
       const others = 'serviceId' in filter && !isLogin ? [] : await loginTargets(db, userId, filter)
       return others.length === 0 ? stored : inOrder([...stored, ...others])
+    },
+
+    async hasTarget(userId) {
+      const [stored] = await anyAccount(db, userId)
+      return stored !== undefined || (await anyLogin(db, userId)).length > 0
     },
 
     async hasMapping(userId) {
@@ -60,7 +66,21 @@ export function accessQueries({ db }: StoreContext): AccessQueries {
 
 /** Stored accounts that the user may open sessions with. */
 async function accountTargets(db: Db, userId: Id, filter: TargetFilter): Promise<TargetRow[]> {
-  let query = db
+  return (await found(db, ACCOUNTS, userId, filter)).map((row) =>
+    target(row, {
+      kind: 'account',
+      accountId: row.accountId,
+      accountName: row.accountName,
+      accountLogin: row.accountLogin,
+      domainId: row.domainId,
+      domainName: row.domainName,
+      isLocal: row.localTo !== null,
+    }),
+  )
+}
+
+const grantedAccounts = (db: Db, userId: Id) =>
+  db
     .selectFrom('user_group_members as m')
     .innerJoin('authorizations as a', 'a.user_group_id', 'm.group_id')
     .innerJoin('user_groups as ug', 'ug.id', 'a.user_group_id')
@@ -75,12 +95,11 @@ async function accountTargets(db: Db, userId: Id, filter: TargetFilter): Promise
     .where('a.authorize_sessions', '=', 1)
     // A device's own account is no account of another device, whatever a target group contains.
     .where((e) => e.or([e('d.device_id', 'is', null), e('d.device_id', '=', e.ref('s.device_id'))]))
-  if ('serviceId' in filter) query = query.where('t.service_id', '=', filter.serviceId)
-  if ('serviceId' in filter && filter.accountId !== undefined)
-    query = query.where('t.account_id', '=', filter.accountId)
-  if ('device' in filter && filter.device !== undefined)
-    query = query.where('dev.name_key', '=', nameKey(filter.device))
-  const rows = await query
+
+const anyAccount = keptQuery((db: Db, userId: Id) => grantedAccounts(db, userId).select('a.id').limit(1))
+
+const accountsOf = (db: Db, userId: Id) =>
+  grantedAccounts(db, userId)
     .select(PLACE)
     .select([
       'ac.id as accountId',
@@ -96,45 +115,67 @@ async function accountTargets(db: Db, userId: Id, filter: TargetFilter): Promise
     .orderBy('ac.name_key')
     .orderBy('d.name_key')
     .orderBy('a.id')
-    .execute()
-  return rows.map((row) =>
-    target(row, {
-      kind: 'account',
-      accountId: row.accountId,
-      accountName: row.accountName,
-      accountLogin: row.accountLogin,
-      domainId: row.domainId,
-      domainName: row.domainName,
-      isLocal: row.localTo !== null,
-    }),
-  )
+
+const ACCOUNTS = {
+  all: keptQuery(accountsOf),
+  ofDevice: keptQuery((db: Db, userId: Id, device: string) =>
+    accountsOf(db, userId).where('dev.name_key', '=', device),
+  ),
+  ofService: keptQuery((db: Db, userId: Id, serviceId: Id, accountId: Id) =>
+    accountsOf(db, userId).where('t.service_id', '=', serviceId).where('t.account_id', '=', accountId),
+  ),
 }
 
 /** Returns the services where users log in with their own name and password, or with typed credentials. */
 async function loginTargets(db: Db, userId: Id, filter: TargetFilter): Promise<TargetRow[]> {
-  let query = loginsOf(db, userId)
+  return (await found(db, LOGINS, userId, filter)).map((row) => {
+    const kind = row.kind as Exclude<TargetKind, 'account'>
+    const login = kind === 'mapping' ? mappedLogin(row.userName) : ''
+    const nobody = { accountId: undefined, domainId: undefined, domainName: '', isLocal: false }
+    return target(row, { kind, ...nobody, accountName: login, accountLogin: login })
+  })
+}
+
+const anyLogin = keptQuery((db: Db, userId: Id) => loginsOf(db, userId).select('a.id').limit(1))
+
+const placedLoginsOf = (db: Db, userId: Id) =>
+  loginsOf(db, userId)
     .innerJoin('users as u', 'u.id', 'm.user_id')
     .innerJoin('user_groups as ug', 'ug.id', 'a.user_group_id')
     .innerJoin('target_groups as tg', 'tg.id', 'a.target_group_id')
     .innerJoin('services as s', 's.id', 't.service_id')
     .innerJoin('devices as dev', 'dev.id', 's.device_id')
     .leftJoin('connection_policies as cp', 'cp.id', 's.connection_policy_id')
-  if ('serviceId' in filter) query = query.where('t.service_id', '=', filter.serviceId)
-  else if (filter.device !== undefined) query = query.where('dev.name_key', '=', nameKey(filter.device))
-  const rows = await query
     .select(PLACE)
     .select(['t.kind', 'u.user_name as userName', authorizationName])
     .orderBy('dev.name_key')
     .orderBy('s.name_key')
     .orderBy('t.kind')
     .orderBy('a.id')
-    .execute()
-  return rows.map((row) => {
-    const kind = row.kind as Exclude<TargetKind, 'account'>
-    const login = kind === 'mapping' ? mappedLogin(row.userName) : ''
-    const nobody = { accountId: undefined, domainId: undefined, domainName: '', isLocal: false }
-    return target(row, { kind, ...nobody, accountName: login, accountLogin: login })
-  })
+
+const LOGINS = {
+  all: keptQuery(placedLoginsOf),
+  ofDevice: keptQuery((db: Db, userId: Id, device: string) =>
+    placedLoginsOf(db, userId).where('dev.name_key', '=', device),
+  ),
+  ofService: keptQuery((db: Db, userId: Id, serviceId: Id) =>
+    placedLoginsOf(db, userId).where('t.service_id', '=', serviceId),
+  ),
+}
+
+/** The queries of one kind of target. */
+interface Queries<R> {
+  all: (db: Db, userId: Id) => Promise<R[]>
+  ofDevice: (db: Db, userId: Id, device: string) => Promise<R[]>
+  /** `accountId` is empty for a target without a stored account. */
+  ofService: (db: Db, userId: Id, serviceId: Id, accountId: Id) => Promise<R[]>
+}
+
+function found<R>(db: Db, queries: Queries<R>, userId: Id, filter: TargetFilter): Promise<R[]> {
+  if ('serviceId' in filter) return queries.ofService(db, userId, filter.serviceId, filter.accountId ?? '')
+  return filter.device === undefined
+    ? queries.all(db, userId)
+    : queries.ofDevice(db, userId, nameKey(filter.device))
 }
 
 function loginsOf(db: Db, userId: Id) {

@@ -1,6 +1,7 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import { type Account, type CredentialType, DEFAULT_CHECKOUT_POLICY, type Id } from '../model/objects.ts'
+import { keptQuery } from './engine/kept-query.ts'
 import type { AccountRow, Db, StoreContext } from './migrations/schema.ts'
 import {
   byIdOrName,
@@ -9,7 +10,6 @@ import {
   listed,
   refuseInUse,
   requireIds,
-  rowOf,
   setColumns,
   unchanged,
   write,
@@ -57,7 +57,7 @@ export const ACCOUNT_FIELDS = {
 /** `credentialTypes` is read from the stored credentials; `create` and `update` ignore it. */
 export function accountRepository({ db, newId }: StoreContext): AccountRepository {
   const find = async (from: Db, id: string): Promise<Account | undefined> => {
-    const row = await select(from).where('id', '=', id).executeTakeFirst()
+    const [row] = await rowOf(from, id)
     return row && account(row)
   }
   return {
@@ -74,7 +74,11 @@ export function accountRepository({ db, newId }: StoreContext): AccountRepositor
     find: (id) => find(db, id),
 
     async inDomain(domainId, idOrName) {
-      const row = await rowOf(select(db).where('domain_id', '=', domainId), idOrName)
+      const { column, value } = byIdOrName(idOrName)
+      const row = await select(db)
+        .where('domain_id', '=', domainId)
+        .where(sql<SqlBool>`${sql.ref(column)} = ${value}`)
+        .executeTakeFirst()
       return row && account(row)
     },
 
@@ -155,12 +159,7 @@ export function accountRepository({ db, newId }: StoreContext): AccountRepositor
       }),
 
     async sealedCredentials(id) {
-      return db
-        .selectFrom('account_credentials')
-        .select(['type', 'sealed'])
-        .where('account_id', '=', id)
-        .orderBy('position')
-        .execute()
+      return credentialsOf(db, id)
     },
 
     setSealedCredentials: (id, credentials) =>
@@ -181,6 +180,16 @@ export function accountRepository({ db, newId }: StoreContext): AccountRepositor
       }),
   }
 }
+
+const rowOf = keptQuery((db: Db, id: Id) => select(db).where('id', '=', id))
+
+const credentialsOf = keptQuery((db: Db, id: Id) =>
+  db
+    .selectFrom('account_credentials')
+    .select(['type', 'sealed'])
+    .where('account_id', '=', id)
+    .orderBy('position'),
+)
 
 function select(db: Db) {
   return db

@@ -12,7 +12,7 @@ import {
   list,
   listed,
   requireIds,
-  rowOf,
+  rowFinder,
   setColumns,
   type Tx,
   unchanged,
@@ -45,7 +45,7 @@ export const API_KEY_FIELDS = {
 
 export function apiKeyRepository({ db, newId }: StoreContext): ApiKeyRepository {
   const find = async (from: Db, idOrName: string): Promise<ApiKey | undefined> => {
-    const row = await rowOf(select(from), idOrName)
+    const row = await rowOf(from, idOrName)
     return row && apiKey(row)
   }
   const create = (object: Omit<ApiKey, 'id'>, sha256: Uint8Array | null): Promise<ApiKey> =>
@@ -109,6 +109,8 @@ export function apiKeyRepository({ db, newId }: StoreContext): ApiKeyRepository 
       }),
   }
 }
+
+const rowOf = rowFinder(select)
 
 function select(db: Db) {
   return db

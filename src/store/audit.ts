@@ -1,11 +1,26 @@
 import { sql } from 'kysely'
 import { inTransaction } from './engine/commits.ts'
-import type { AuditLogRow, StoreContext } from './migrations/schema.ts'
+import { keptQuery } from './engine/kept-query.ts'
+import type { AuditLogRow, Db, StoreContext } from './migrations/schema.ts'
 import type { AuditRepository, AuditRow } from './store.ts'
 
-/** Rows of one insert statement: each has six parameters, and SQLite accepts 32 766 of them. */
-const ROWS_PER_INSERT = 1000
 const MAX_HANDOVERS = 1000
+
+const insert = keptQuery(
+  (
+    db: Db,
+    sequence: number,
+    time: number,
+    code: string,
+    json: string,
+    hash: Uint8Array,
+    session: string | null,
+  ) => db.insertInto('audit').values({ sequence, time, code, json, hash, session }),
+)
+
+const range = keptQuery((db: Db, from: number, limit: number) =>
+  db.selectFrom('audit').selectAll().where('sequence', '>=', from).orderBy('sequence').limit(limit),
+)
 
 export function auditRepository({ db }: StoreContext): AuditRepository {
   return {
@@ -22,24 +37,14 @@ export function auditRepository({ db }: StoreContext): AuditRepository {
     async append(rows) {
       if (rows.length === 0) return
       await inTransaction(db, async (tx) => {
-        for (let from = 0; from < rows.length; from += ROWS_PER_INSERT) {
-          const values = rows
-            .slice(from, from + ROWS_PER_INSERT)
-            .map((row) => ({ ...row, session: sessionOf(row.json) }))
-          await tx.insertInto('audit').values(values).execute()
+        for (const { sequence, time, code, json, hash } of rows) {
+          await insert(tx, sequence, time, code, json, hash, sessionOf(json))
         }
       })
     },
 
     async range(fromSequence, limit) {
-      const rows = await db
-        .selectFrom('audit')
-        .selectAll()
-        .where('sequence', '>=', fromSequence)
-        .orderBy('sequence')
-        .limit(limit)
-        .execute()
-      return rows.map(auditRow)
+      return (await range(db, fromSequence, limit)).map(auditRow)
     },
 
     async ofSession(session, limit) {

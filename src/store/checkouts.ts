@@ -1,5 +1,6 @@
-import type { Checkout } from '../model/objects.ts'
+import type { Checkout, Id } from '../model/objects.ts'
 import { DuplicateError, MissingReferenceError } from './engine/errors.ts'
+import { keptQuery } from './engine/kept-query.ts'
 import type { CheckoutRow, Db, StoreContext } from './migrations/schema.ts'
 import { requireIds, write } from './query.ts'
 import type { CheckoutRepository } from './store.ts'
@@ -7,15 +8,8 @@ import type { CheckoutRepository } from './store.ts'
 const TYPE = 'checkout'
 
 export function checkoutRepository({ db, newId }: StoreContext): CheckoutRepository {
-  const notReturned = (from: Db) =>
-    from.selectFrom('checkouts').selectAll().where('end_time', 'is', null).orderBy('begin_time')
-  const active = async (from: Db, accountId: string, now: number): Promise<Checkout[]> => {
-    const rows = await notReturned(from)
-      .where('account_id', '=', accountId)
-      .where('expires', '>', now)
-      .execute()
-    return rows.map(checkout)
-  }
+  const active = async (from: Db, accountId: Id, now: number): Promise<Checkout[]> =>
+    (await activeOf(from, accountId, now)).map(checkout)
   return {
     async find(id) {
       const row = await db.selectFrom('checkouts').selectAll().where('id', '=', id).executeTakeFirst()
@@ -69,6 +63,13 @@ export function checkoutRepository({ db, newId }: StoreContext): CheckoutReposit
       }),
   }
 }
+
+const notReturned = (db: Db) =>
+  db.selectFrom('checkouts').selectAll().where('end_time', 'is', null).orderBy('begin_time')
+
+const activeOf = keptQuery((db: Db, accountId: Id, now: number) =>
+  notReturned(db).where('account_id', '=', accountId).where('expires', '>', now),
+)
 
 function checkout(row: CheckoutRow): Checkout {
   return {

@@ -1,5 +1,6 @@
 import { looksLikeId, nameKey } from '../model/names.ts'
-import type { Domain } from '../model/objects.ts'
+import type { Domain, Id } from '../model/objects.ts'
+import { keptQuery } from './engine/kept-query.ts'
 import type { Db, DomainRow, StoreContext } from './migrations/schema.ts'
 import { cleared, key, listed, refuseInUse, requireIds, setColumns, unchanged, write } from './query.ts'
 import { column } from './searchable.ts'
@@ -86,12 +87,7 @@ export function domainRepository({ db, newId }: StoreContext): DomainRepository 
       }),
 
     async sealedAuthority(id) {
-      const row = await db
-        .selectFrom('domain_authorities')
-        .select('sealed')
-        .where('domain_id', '=', id)
-        .executeTakeFirst()
-      return row?.sealed
+      return (await authorityOf(db, id))[0]?.sealed
     },
 
     setSealedAuthority: (id, authority) =>
@@ -114,6 +110,10 @@ export function domainRepository({ db, newId }: StoreContext): DomainRepository 
       }),
   }
 }
+
+const authorityOf = keptQuery((db: Db, id: Id) =>
+  db.selectFrom('domain_authorities').select('sealed').where('domain_id', '=', id),
+)
 
 function select(db: Db) {
   return db.selectFrom('domains').selectAll()

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
-import type { HostKey } from '../model/objects.ts'
+import type { HostKey, Id } from '../model/objects.ts'
+import { keptQuery } from './engine/kept-query.ts'
 import type { Db, HostKeyRow, StoreContext } from './migrations/schema.ts'
 import { listed, requireIds, setColumns, unchanged, write } from './query.ts'
 import { column, related } from './searchable.ts'
@@ -40,8 +41,7 @@ export function hostKeyRepository({ db, newId }: StoreContext): HostKeyRepositor
     find: (id) => find(db, id),
 
     async ofService(serviceId) {
-      const rows = await select(db).where('service_id', '=', serviceId).orderBy('first_seen').execute()
-      return rows.map(hostKey)
+      return (await ofService(db, serviceId)).map(hostKey)
     },
 
     create: (object) =>
@@ -87,6 +87,8 @@ export function hostKeyRepository({ db, newId }: StoreContext): HostKeyRepositor
       }),
   }
 }
+
+const ofService = keptQuery((db: Db, id: Id) => select(db).where('service_id', '=', id).orderBy('first_seen'))
 
 function select(db: Db) {
   return db.selectFrom('host_keys').selectAll()

@@ -20,6 +20,7 @@ import * as progress from './migrations/0013-progress.ts'
 import * as handovers from './migrations/0014-handovers.ts'
 import * as sealedPasswords from './migrations/0016-sealed-passwords.ts'
 import * as apiKeys from './migrations/0018-api-keys.ts'
+import * as size from './migrations/0019-size.ts'
 
 export interface Migration {
   version: number
@@ -44,6 +45,7 @@ const MIGRATIONS: readonly Migration[] = [
   handovers,
   sealedPasswords,
   apiKeys,
+  size,
 ]
 
 /** Schema version of a database that this program has opened. */

@@ -2,7 +2,7 @@
 import type { SelectQueryBuilder } from 'kysely'
 import type { Id } from '../model/objects.ts'
 import type { Db, StoreContext } from './migrations/schema.ts'
-import { listed, type Referred, rowOf, type Tx, unchanged, write } from './query.ts'
+import { listed, type Referred, rowFinder, type Tx, unchanged, write } from './query.ts'
 import type { SqlFields } from './searchable.ts'
 import type { Repository } from './store.ts'
 
@@ -28,8 +28,9 @@ export function namedRepository<T extends { id: Id }, DB, TB extends keyof DB, O
   collection: NamedCollection<T, DB, TB, O>,
 ): Repository<T> {
   const { type, select, object: objectOf, nameOf } = collection
+  const rowOf = rowFinder(select)
   const find = async (from: Db, idOrName: string): Promise<T | undefined> => {
-    const row = await rowOf(select(from), idOrName)
+    const row = await rowOf(from, idOrName)
     return row && objectOf(row)
   }
   return {

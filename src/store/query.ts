@@ -15,6 +15,7 @@ import {
   MissingReferenceError,
   SortError,
 } from './engine/errors.ts'
+import { keptQuery } from './engine/kept-query.ts'
 import type { Db, Schema } from './migrations/schema.ts'
 import { type SqlFields, sortOf, where } from './searchable.ts'
 import type { Listed, Page } from './store.ts'
@@ -29,7 +30,8 @@ const MANY = 1000
 
 /**
  * Returns the objects of a page, each made from its row by `object`, and their number on all pages. Sorted by
- * `standard` by default; the id breaks ties, so that pages neither overlap nor leave gaps.
+ * `standard` by default; the id breaks ties, so that pages neither overlap nor leave gaps. `known`: the
+ * number of objects without a search, if it takes no counting.
  * @throws SortError, SearchError
  */
 export async function listed<DB, TB extends keyof DB, O, T>(
@@ -38,7 +40,9 @@ export async function listed<DB, TB extends keyof DB, O, T>(
   fields: SqlFields,
   standard: readonly string[],
   { limit, offset, sort = [], search, inPieces = false }: Page = ALL,
+  known?: number,
 ): Promise<Listed<T>> {
+  const countAll = async () => known ?? (await countOf(query))
   const ordered = (matching: typeof query) => {
     let result = matching
     for (const key of sort.length > 0 ? sort : standard) {
@@ -54,15 +58,15 @@ export async function listed<DB, TB extends keyof DB, O, T>(
     page(false)
     const total = await countOf(query.where(where(condition, fields, false)))
     if (total === 0) return { items: [], total }
-    const most = total > MANY && total * 2 > (await countOf(query))
+    const most = total > MANY && total * 2 > (await countAll())
     if (inPieces) return { items: [], total, pieces: piecesOf(page(most), object) }
     return { items: (await page(most).execute()).map(object), total }
   }
-  if (inPieces) return { items: [], total: await countOf(query), pieces: piecesOf(ordered(query), object) }
+  if (inPieces) return { items: [], total: await countAll(), pieces: piecesOf(ordered(query), object) }
   const rows = await ordered(query).execute()
   // A page that is not full is the last one, and determines the total.
   const isLast = (limit === -1 || rows.length < limit) && (rows.length > 0 || offset === 0)
-  const total = isLast ? offset + rows.length : await countOf(query)
+  const total = isLast ? offset + rows.length : await countAll()
   return { items: rows.map(object), total }
 }
 
@@ -99,13 +103,17 @@ export function byIdOrName(idOrName: string): { column: 'id' | 'name_key'; value
     : { column: 'name_key', value: nameKey(idOrName) }
 }
 
-/** Returns the row with this id or name. */
-export function rowOf<DB, TB extends keyof DB, O>(
-  query: SelectQueryBuilder<DB, TB, O>,
-  idOrName: string,
-): Promise<O | undefined> {
-  const { column, value } = byIdOrName(idOrName)
-  return query.where(sql<SqlBool>`${sql.ref(column)} = ${value}`).executeTakeFirst()
+/** Returns a function that reads the row with an id or name. */
+export function rowFinder<DB, TB extends keyof DB, O>(
+  select: (db: Db) => SelectQueryBuilder<DB, TB, O>,
+): (db: Db, idOrName: string) => Promise<O | undefined> {
+  const by = (column: 'id' | 'name_key') =>
+    keptQuery((db: Db, value: string) => select(db).where(sql<SqlBool>`${sql.ref(column)} = ${value}`))
+  const find = { id: by('id'), name_key: by('name_key') }
+  return async (db, idOrName) => {
+    const { column, value } = byIdOrName(idOrName)
+    return (await find[column](db, value))[0]
+  }
 }
 
 /** Runs one transaction; the violation of a unique key becomes `DuplicateError`. */
@@ -139,6 +147,17 @@ export type Referred =
   | 'checkouts'
   | 'sessions'
 
+const idsIn = new Map<Referred, (db: Db, id: string) => Promise<unknown[]>>()
+
+/** Returns the query for an id in the table. */
+function idIn(table: Referred): (db: Db, id: string) => Promise<unknown[]> {
+  const known = idsIn.get(table)
+  if (known) return known
+  const made = keptQuery((db: Db, id: string) => db.selectFrom(table).select('id').where('id', '=', id))
+  idsIn.set(table, made)
+  return made
+}
+
 /** @throws MissingReferenceError if one of the ids is not in the table */
 export async function requireIds(
   tx: Tx,
@@ -148,8 +167,7 @@ export async function requireIds(
   field: string,
 ): Promise<void> {
   for (const id of new Set(ids)) {
-    const row = await tx.selectFrom(table).select('id').where('id', '=', id).executeTakeFirst()
-    if (!row) throw new MissingReferenceError(objectType, field, id)
+    if ((await idIn(table)(tx, id)).length === 0) throw new MissingReferenceError(objectType, field, id)
   }
 }
 

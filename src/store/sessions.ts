@@ -2,7 +2,8 @@ import { setImmediate as aside } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { LegalHold, SessionRecord } from '../model/objects.ts'
 import type { Protocol, Right } from '../model/rights.ts'
-import type { SessionRow, StoreContext } from './migrations/schema.ts'
+import { keptQuery } from './engine/kept-query.ts'
+import type { Db, SessionRow, StoreContext } from './migrations/schema.ts'
 import { cleared, flag, json, list, listed, requireIds, setColumns, write } from './query.ts'
 import { column, listColumn } from './searchable.ts'
 import type { SessionRepository } from './store.ts'
@@ -34,6 +35,8 @@ export const SESSION_FIELDS = {
 
 /** The same as in the index `sessions_deletable`, letter for letter: otherwise SQLite does not use it. */
 const MAY_BE_DELETED = sql<boolean>`legal_hold is null and (recording ->> '$.state') in ('sealed', 'recovered', 'failed')`
+/** The same as in the index `sessions_unsealed`. */
+const IS_UNSEALED = sql<boolean>`end_time is not null and (recording ->> '$.state') = 'failed' and (recording ->> '$.digest') = ''`
 const IS_THERE = sql<boolean>`(recording ->> '$.state') not in ('deleted', 'missing')`
 
 /** Returns the oldest sessions whose recordings retention may delete. */
@@ -67,14 +70,29 @@ const recordedPage = (db: StoreContext['db'], after: string) =>
     .select([sql<number>`coalesce(sum(size), 0)`.as('bytes'), sql<string | null>`max(id)`.as('last')])
     .executeTakeFirstOrThrow()
 
+/**
+ * Counts the sessions. Rows are never removed, so the highest rowid is their number: `count(*)` would read an
+ * index of all of them.
+ */
+const countSessions = keptQuery((db: Db) =>
+  db.selectNoFrom([
+    sql<number>`(select coalesce(max(rowid), 0) from sessions)`.as('total'),
+    sql<number>`(select count(*) from sessions where end_time is null)`.as('running'),
+  ]),
+)
+
 /** Sessions store names, not ids, since they outlive the objects. The newest come first. */
 export function sessionRepository({ db }: StoreContext): SessionRepository {
   return {
     async list({ status }, page) {
-      let matching = db.selectFrom('sessions').selectAll()
-      if (status === 'current') matching = matching.where('end_time', 'is', null)
-      if (status === 'closed') matching = matching.where('end_time', 'is not', null)
-      return listed(matching, session, SESSION_FIELDS, ['-begin'], page)
+      const all = db.selectFrom('sessions').selectAll()
+      const list = (matching: typeof all, count?: number) =>
+        listed(matching, session, SESSION_FIELDS, ['-begin'], page, count)
+      if (status === 'current') return list(all.where('end_time', 'is', null))
+      const [counts] = await countSessions(db)
+      const { total = 0, running = 0 } = counts ?? {}
+      if (status === undefined) return list(all, total)
+      return list(all.where('end_time', 'is not', null), total - running)
     },
 
     async find(id) {
@@ -90,9 +108,8 @@ export function sessionRepository({ db }: StoreContext): SessionRepository {
       const rows = await db
         .selectFrom('sessions')
         .selectAll()
-        .where('end_time', 'is not', null)
+        .where(IS_UNSEALED)
         .where('result', '<>', 'lost')
-        .where(sql<boolean>`(recording ->> '$.state') = 'failed' and (recording ->> '$.digest') = ''`)
         .orderBy('begin_time')
         .execute()
       return rows.map(session)

@@ -279,6 +279,8 @@ export interface AccessQueries {
    * rows.
    */
   sessionTargets(userId: Id, filter?: TargetFilter): Promise<TargetRow[]>
+  /** Returns whether the user may open any target: that is, whether `sessionTargets` returns a row. */
+  hasTarget(userId: Id): Promise<boolean>
   /** Returns whether the user is mapped to one of the targets. */
   hasMapping(userId: Id): Promise<boolean>
   /** Returns the authorizations with which the user may check out the account's secret. */

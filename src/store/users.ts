@@ -12,7 +12,7 @@ import {
   list,
   listed,
   requireIds,
-  rowOf,
+  rowFinder,
   setColumns,
   type Tx,
   unchanged,
@@ -43,7 +43,7 @@ export const USER_FIELDS = {
 
 export function userRepository({ db, newId }: StoreContext): UserRepository {
   const find = async (from: Db, idOrName: string): Promise<User | undefined> => {
-    const row = await rowOf(select(from), idOrName)
+    const row = await rowOf(from, idOrName)
     return row && user(row)
   }
   return {
@@ -229,6 +229,8 @@ async function hasAdministrator(tx: Tx): Promise<boolean> {
     .executeTakeFirst()
   return row !== undefined
 }
+
+const rowOf = rowFinder(select)
 
 function select(db: Db) {
   return db

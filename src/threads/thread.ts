@@ -46,6 +46,8 @@ export class Thread<Ask, Answer> {
     if (this.#worker) return this.#runs
     const { program, workerData, maxHeapMib, onAnswer } = this.#options
     const worker = new Worker(program, {
+      // In /proc and in profiles the thread has its name.
+      name: this.#name,
       ...(workerData && { workerData: workerData() }),
       ...(maxHeapMib !== undefined && { resourceLimits: { maxOldGenerationSizeMb: maxHeapMib } }),
     })

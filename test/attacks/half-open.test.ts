@@ -4,10 +4,12 @@
  */
 import type { Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { Listener } from '../../proxies/net/listener.ts'
+import { Arrivals } from '../../proxies/net/arrivals.ts'
+import type { Bound } from '../../src/sockets/accept.ts'
 import { type Bastion, startBastion } from '../e2e/bastion.ts'
 import { ssh } from '../peers/openssh.ts'
 import { describeWithPeers } from '../peers/program.ts'
+import { listening } from '../proxies/listening.ts'
 import { until } from '../until.ts'
 import { clearPacket, connectRaw, connectSocket, connectToSignIn } from './raw.ts'
 import { PEERS } from './setting.ts'
@@ -44,14 +46,17 @@ function watch(socket: Socket): Watched {
 const closedOf = (all: readonly Watched[]): number => all.filter(({ closed }) => closed).length
 
 describe('the door', () => {
-  let door: Listener
+  let door: Arrivals
+  let bound: Bound
   let welcomed: Socket[]
   async function open(options: { maxHalfOpen?: number; maxHalfOpenPerAddress?: number }): Promise<number> {
     welcomed = []
-    door = new Listener({ graceMs: 60_000, onSocket: (socket) => welcomed.push(socket), ...options })
-    return (await door.listen('127.0.0.1', 0)).port
+    door = new Arrivals({ graceMs: 60_000, onSocket: (socket) => welcomed.push(socket), ...options })
+    bound = await listening(door)
+    return bound.port
   }
   afterEach(() => {
+    bound.close()
     door.close()
     door.destroy()
   })

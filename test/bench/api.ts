@@ -170,7 +170,7 @@ async function manyTargets(broker: Broker): Promise<void> {
 
 const { values: flags } = parseArgs({ strict: false, options: { seconds: { type: 'string' } } })
 const seconds = Number(flags.seconds ?? 10)
-const broker = await startBroker()
+const broker = await startBroker({ asInstalled: true })
 try {
   pin(broker.pid, 0)
   pin(process.pid, 1)

@@ -1,50 +1,60 @@
 /**
- * The routes to one target: direct, through OpenSSH's own jump host, and through the broker, with and without
- * a recording.
+ * The routes to one target: direct, through OpenSSH's own jump host, and through the broker, which records
+ * nothing, or by the ways of a connection policy.
  */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { MAX_QUOTA, PAST_QUOTA } from '../../src/model/ssh-options.ts'
 import { type Broker, startBroker } from '../peers/broker.ts'
 import { generateKey } from '../peers/keys.ts'
-import { cpuSeconds, descendants, quiet } from '../peers/process.ts'
 import { provision } from '../peers/provision.ts'
 import { type Sshd, startSshd } from '../peers/sshd.ts'
 import { createSystemUser, type SystemUser } from '../peers/users.ts'
+import { ProcessTree } from './processor.ts'
 
-export const ROUTES = ['direct', 'jump', 'sallyport', 'unrecorded'] as const
-export type Route = (typeof ROUTES)[number]
+/** The fields of the connection policy of each way to record. */
+const POLICIES = {
+  hashed: { past_recording_quota: 'hash' },
+  counted: { past_recording_quota: 'count' },
+  whole: { recording_quota: MAX_QUOTA, terminal_quota: MAX_QUOTA },
+} as const
 
-const isOurs = (route: Route): boolean => route === 'sallyport' || route === 'unrecorded'
+const ALL_ROUTES = ['direct', 'jump', 'unrecorded', 'hashed', 'counted', 'whole'] as const
+export type Route = (typeof ALL_ROUTES)[number]
 
-/** The cipher of every leg that a client chooses; the broker chooses its own towards the target. */
-export const CIPHER = 'aes128-gcm@openssh.com'
+/** Beyond the quota a recording is a hash and a count, a count only if the broker has that, or whole. */
+export const ROUTES: readonly Route[] = ALL_ROUTES.filter(
+  (route) => route !== 'counted' || (PAST_QUOTA as readonly string[]).includes('count'),
+)
+
+export const CIPHERS = {
+  gcm: 'aes128-gcm@openssh.com',
+  chacha20: 'chacha20-poly1305@openssh.com',
+} as const
+export type Cipher = keyof typeof CIPHERS
+
 const RIGHTS = ['SSH_SHELL', 'SSH_REMOTE_COMMAND', 'SFTP_SESSION', 'SSH_SCP_UP', 'SSH_SCP_DOWN']
 
-export interface Lab {
-  /** `-F FILE` for ssh, scp and sftp; the host is the route's name. */
-  options: string[]
-  user: SystemUser
-  /** Returns the broker's processor seconds so far, or undefined for the other routes. */
-  cpu(route: Route): number | undefined
-  /** Returns the proxy's bytes: resident for the broker, proportional set size for a jump host. */
-  memory(route: Route): number | undefined
-  broker: Broker
-  /** Waits until the broker has completed ended sessions: their recordings are indexed. */
-  quiet(): Promise<void>
-  stop(): Promise<void>
+/** Returns the name of a route in the clients' configuration. */
+export function hostOf(route: Route, cipher: Cipher = 'gcm'): string {
+  return `${route}.${cipher}`
 }
 
-/**
- * Returns a value of /proc/PID/FILE in bytes, for example Pss of smaps_rollup, or 0 if the process has ended.
- */
-function kibibytes(pid: number, file: string, key: string): number {
-  try {
-    const text = readFileSync(`/proc/${pid}/${file}`, 'utf8')
-    return Number(new RegExp(`^${key}:\\s+(\\d+) kB`, 'm').exec(text)?.[1] ?? 0) * 1024
-  } catch {
-    return 0
-  }
+export function isBroker(route: Route): boolean {
+  return route !== 'direct' && route !== 'jump'
+}
+
+export interface Lab {
+  /** `-F FILE` for ssh, scp and sftp. */
+  options: string[]
+  /** For control sockets: a short path. */
+  folder: string
+  user: SystemUser
+  broker: ProcessTree
+  target: ProcessTree
+  jump: ProcessTree
+  stop(): Promise<void>
 }
 
 /** Starts target, jump host and broker, each with the same key of the same user. */
@@ -66,52 +76,60 @@ export async function startLab(): Promise<Lab> {
     }
     const target = await server()
     const jump = await server()
-    const broker = await startBroker()
+    const broker = await startBroker({ asInstalled: true })
     started.push(broker)
-    const way = {
-      sshPublicKeys: [key.publicKey],
-      port: target.port,
-      account: user.name,
-      credentials: [{ type: 'ssh_key' as const, private_key: key.privateKey }],
-      subprotocols: RIGHTS,
+    const logins: Partial<Record<Route, string>> = {}
+    for (const route of ROUTES.filter(isBroker)) {
+      const { login } = await provision(broker, {
+        sshPublicKeys: [key.publicKey],
+        port: target.port,
+        account: user.name,
+        credentials: [{ type: 'ssh_key', private_key: key.privateKey }],
+        subprotocols: RIGHTS,
+        user: `ops-${route}`,
+        device: `srv-${route}`,
+        authorization: { is_recorded: route !== 'unrecorded' },
+      })
+      await choosePolicy(broker, route)
+      logins[route] = login
     }
-    const { login } = await provision(broker, way)
-    const unrecorded = await provision(broker, {
-      ...way,
-      user: 'ops2',
-      device: 'srv2',
-      authorization: { is_recorded: false },
-    })
     const config = join(folder, 'config')
-    const common = commonConfig(folder, key.path)
-    const names = {
-      direct: [`Port ${target.port}`, `User ${user.name}`],
-      hop: [`Port ${jump.port}`, `User ${user.name}`],
-      jump: [`Port ${target.port}`, `User ${user.name}`, `ProxyCommand ssh -F ${config} -W %h:%p hop`],
-      sallyport: [`Port ${broker.ports.ssh}`, `User ${login}`],
-      unrecorded: [`Port ${broker.ports.ssh}`, `User ${unrecorded.login}`],
-    }
-    const hosts = Object.entries(names).map(([host, lines]) =>
-      [`Host ${host}`, ...lines, ...common].join('\n  '),
-    )
-    writeFileSync(config, `${hosts.join('\n')}\n`)
+    const at = (port: number, login: string): string[] => [`Port ${port}`, `User ${login}`]
+    const hosts = Object.entries(CIPHERS).flatMap(([cipher, algorithm]) => {
+      const hop = `hop.${cipher}`
+      const names: [string, string[]][] = [
+        [hop, at(jump.port, user.name)],
+        [`direct.${cipher}`, at(target.port, user.name)],
+        [`jump.${cipher}`, [...at(target.port, user.name), `ProxyCommand ssh -F ${config} -W %h:%p ${hop}`]],
+        ...Object.entries(logins).map(([route, login]): [string, string[]] => [
+          `${route}.${cipher}`,
+          at(broker.ports.ssh, login),
+        ]),
+      ]
+      return names.map(([host, lines]) => [`Host ${host}`, ...lines, `Ciphers ${algorithm}`].join('\n  '))
+    })
+    writeFileSync(config, `${[...hosts, 'Host *', ...commonConfig(folder, key.path)].join('\n')}\n`)
     return {
       options: ['-F', config],
+      folder,
       user,
-      broker,
-      cpu: (route) => (isOurs(route) ? cpuSeconds(broker.pid) : undefined),
-      memory: (route) => {
-        if (isOurs(route)) return kibibytes(broker.pid, 'status', 'VmRSS')
-        if (route !== 'jump') return undefined
-        return descendants(jump.pid).reduce((sum, pid) => sum + kibibytes(pid, 'smaps_rollup', 'Pss'), 0)
-      },
-      quiet: () => quiet(broker.pid),
+      broker: new ProcessTree(broker.pid),
+      target: new ProcessTree(target.pid),
+      jump: new ProcessTree(jump.pid),
       stop,
     }
   } catch (error) {
     await stop()
     throw error
   }
+}
+
+/** Gives the route's service a connection policy that records in its way. */
+async function choosePolicy(broker: Broker, route: Route): Promise<void> {
+  const fields = POLICIES[route as keyof typeof POLICIES] as object | undefined
+  if (!fields) return
+  await broker.must('POST', '/connectionpolicies', { policy_name: route, protocol: 'SSH', ...fields })
+  await broker.must('PUT', `/devices/srv-${route}/services/ssh`, { connection_policy: route })
 }
 
 function commonConfig(folder: string, identity: string): string[] {
@@ -124,7 +142,6 @@ function commonConfig(folder: string, identity: string): string[] {
     `UserKnownHostsFile ${join(folder, '.ssh', 'known_hosts')}`,
     'GlobalKnownHostsFile /dev/null',
     'StrictHostKeyChecking accept-new',
-    `Ciphers ${CIPHER}`,
     'Compression no',
     'LogLevel ERROR',
   ]

@@ -12,7 +12,6 @@ import { RecordingWriter } from '../../recordings/container/writer.ts'
 import { Drawer } from '../../recordings/show/screens/drawer.ts'
 import { findRecording } from '../../recordings/storage/catalog.ts'
 import { AuditLog } from '../../src/audit/log.ts'
-import { copyingGate } from '../../src/contract/copying-gate.ts'
 import type { EventRequest, Gate, GateNotice, OpenSession } from '../../src/contract/gate.ts'
 import { DnsError } from '../../src/dns/error.ts'
 import { BrokerGate } from '../../src/gate/gate.ts'
@@ -23,6 +22,7 @@ import { Secret } from '../../src/model/secret.ts'
 import { SSH_OPTIONS, type SshOptions } from '../../src/model/ssh-options.ts'
 import { openRecordingKeys, RecordingService } from '../../src/recording-service/service.ts'
 import { openVault } from '../../src/vault/vault.ts'
+import { copyingGate } from '../../src/workers/copying-gate.ts'
 import { forger } from '../identity/certificates.ts'
 import { sshString } from '../identity/keys.ts'
 import { quickHasher } from '../identity/quick-hasher.ts'
@@ -114,17 +114,42 @@ describe('authenticate', () => {
   })
 })
 
+const key = (seed: string) => {
+  const name = Buffer.from('ssh-ed25519')
+  const body = createHash('sha256').update(seed).digest()
+  const length = (bytes: Buffer) => Buffer.from([0, 0, 0, bytes.length])
+  return Buffer.concat([length(name), name, length(body), body])
+}
+
 describe('open', () => {
-  test('answers with the target, the one credential, the rights and the recording', async () => {
+  test('answers with the target, the rights and the recording', async () => {
     const session = await opened()
     expect(session).toMatchObject({
       user: 'ops1',
       target: { canonical: 'root@local:srv1:ssh', host: '192.0.2.1', port: 22, login: 'root' },
-      credentials: [{ type: 'password', password: 'root password' }],
+      credentials: [],
       rights: ['SSH_SHELL'],
     })
     expect(existsSync(join(await folder(session), 'key.age'))).toBe(true)
     expect(await codes()).toEqual(['auth.success', 'session.open'])
+  })
+
+  test('hands out the one credential with the accepted host key, once, and one for each sign-in', async () => {
+    const token = await identity()
+    const request = { identity: token, protocol: 'SSH', source: SOURCE } as const
+    const sessions: string[] = []
+    for (let n = 0; n < 2; n++) {
+      const answer = await gate.open(request)
+      if (answer.result !== 'opened') throw new Error(answer.result)
+      sessions.push(answer.session.id)
+    }
+    const keyOf = (session: string) => gate.hostKey({ session, key: key('one') })
+    const credentials = [{ type: 'password', password: 'root password' }]
+    expect(await keyOf(sessions[0]!)).toEqual({ result: 'accepted', credentials })
+    expect(await keyOf(sessions[0]!)).toEqual({ result: 'accepted' })
+    const refusal = expect.stringContaining('one sign-in opens one target')
+    expect(await keyOf(sessions[1]!)).toEqual({ result: 'refused', message: refusal })
+    expect(await gate.open(request)).toEqual({ result: 'denied', message: refusal })
   })
 
   test('takes the target that was chosen in the menu', async () => {
@@ -240,7 +265,7 @@ describe('a running session', () => {
     const session = await opened()
     const { state, size, frames, digest } = await (await writing(session)).close({ result: 'success' })
     const close = { session: session.id, result: 'success', bytesIn: 1, bytesOut: 2, rightsUsed: [] } as const
-    await gate.close({ ...close, rightsUsed: [], ...claim })
+    await broker.close({ ...close, rightsUsed: [], ...claim })
     const told = (await events()).find(({ code }) => code === 'recording.sealed')
     expect(told).toMatchObject({ session: session.id, size, digest })
     expect((await temporary.store.sessions.find(session.id))?.recording).toEqual({
@@ -259,7 +284,7 @@ describe('a running session', () => {
       if (isClosed) rmSync(join(await folder(session), FILE_NAME))
       const claim = { recording: { state: 'sealed', size: 7, frames: 7, digest: 'f'.repeat(64) } }
       const close = { session: session.id, result: 'success', bytesIn: 1, bytesOut: 2 } as const
-      await gate.close({ ...close, rightsUsed: [], ...claim })
+      await broker.close({ ...close, rightsUsed: [], ...claim })
       const told = (await events()).filter((event) => event.session === session.id)
       expect(told.map(({ code }) => code)).toEqual(['session.open', 'recording.failed', 'session.close'])
       expect(told[1]).not.toHaveProperty('digest')
@@ -371,17 +396,10 @@ describe('a running session', () => {
 })
 
 describe('host keys', () => {
-  const key = (seed: string) => {
-    const name = Buffer.from('ssh-ed25519')
-    const body = createHash('sha256').update(seed).digest()
-    const length = (bytes: Buffer) => Buffer.from([0, 0, 0, bytes.length])
-    return Buffer.concat([length(name), name, length(body), body])
-  }
-
   test('pinned at first sight, then only that one', async () => {
     const { id } = await opened()
-    expect(await gate.hostKey({ session: id, key: key('one') })).toEqual({ result: 'accepted' })
-    expect(await gate.hostKey({ session: id, key: key('one') })).toEqual({ result: 'accepted' })
+    expect(await gate.hostKey({ session: id, key: key('one') })).toMatchObject({ result: 'accepted' })
+    expect(await gate.hostKey({ session: id, key: key('one') })).toMatchObject({ result: 'accepted' })
     expect(await gate.hostKey({ session: id, key: key('two') })).toMatchObject({ result: 'refused' })
     expect((await codes()).slice(2)).toEqual(['hostkey.new', 'hostkey.changed'])
   })
@@ -402,7 +420,7 @@ describe('host keys', () => {
     const [offered] = await temporary.store.hostKeys.ofService(estate.service.id)
     expect(offered).toMatchObject({ state: 'offered', keyType: 'ssh-ed25519' })
     await temporary.store.hostKeys.update(offered!.id, { state: 'accepted' })
-    expect(await gate.hostKey({ session: id, key: key('one') })).toEqual({ result: 'accepted' })
+    expect(await gate.hostKey({ session: id, key: key('one') })).toMatchObject({ result: 'accepted' })
   })
 
   test('a target that shows a new key each time fills no table', async () => {
@@ -429,7 +447,7 @@ describe('host keys', () => {
       const byCa = await under('ca', { hostCaKeys: [smith.line] })
       expect(byCa).toMatchObject({ wantsHostCertificate: true, hostKeyTypes: [] })
       const shown = certificate('192.0.2.1')
-      expect(await gate.hostKey({ session: byCa.id, key: shown })).toEqual({ result: 'accepted' })
+      expect(await gate.hostKey({ session: byCa.id, key: shown })).toMatchObject({ result: 'accepted' })
       await temporary.store.services.update(estate.service.id, { hostKeyPolicy: 'first_sight' })
       const byPin = await opened()
       expect(byPin.wantsHostCertificate).toBe(false)
@@ -473,11 +491,11 @@ describe('host keys', () => {
       }
       const { id } = await under('dns')
       const first = gate.hostKey({ session: id, key: key('one') })
-      expect(await gate.hostKey({ session: id, key: key('one') })).toEqual({ result: 'accepted' })
+      expect(await gate.hostKey({ session: id, key: key('one') })).toMatchObject({ result: 'accepted' })
       expect(await gate.hostKey({ session: id, key: key('two') })).toMatchObject({ result: 'refused' })
       expect((await codes()).at(-1)).toBe('hostkey.changed')
       release()
-      expect(await first).toEqual({ result: 'accepted' })
+      expect(await first).toMatchObject({ result: 'accepted' })
       expect(asked).toEqual(['192.0.2.1', '192.0.2.1', '192.0.2.1'])
       expect(await kept()).toEqual([])
     })

@@ -14,7 +14,9 @@ const ROOT = join(import.meta.dirname, '..', '..')
 const READY_TIMEOUT_MS = 30_000
 const STOP_GRACE_MS = 10_000
 const BIND_ATTEMPTS = 3
-const MAIN = ['--disable-warning=ExperimentalWarning', join(ROOT, 'src', 'main.ts')]
+const QUIET = '--disable-warning=ExperimentalWarning'
+const MAIN = [QUIET, join(ROOT, 'src', 'main.ts')]
+const INSTALLED = [QUIET, join(ROOT, 'bin', 'sallyport.js')]
 
 export const ADMIN_PASSWORD = 'correct horse battery staple'
 
@@ -52,6 +54,10 @@ export interface BrokerOptions {
   /** Listen for RDP too, with these keys; default: no. */
   rdp?: object
   env?: NodeJS.ProcessEnv
+  /** Starts it as users do, by bin/sallyport.js, so that it runs from a build if there is one; default: the sources. */
+  asInstalled?: boolean
+  /** Options of `serve`, such as `--takeover`. */
+  flags?: string[]
 }
 
 export interface Broker {
@@ -123,13 +129,14 @@ async function startOnce(options: BrokerOptions): Promise<Broker> {
     rdp: ports.rdp === undefined ? 'off' : { ...listener(ports.rdp), ...rdp },
     metrics: listener(ports.metrics),
   }
-  const config = { data_dir: dataFolder, listen, shutdown_grace: '1s', ...options.config }
+  const config = { data_dir: dataFolder, listen, shutdown_grace: '1s', workers: 1, ...options.config }
   writeFileSync(configFile, stringify(config))
-  const [command, args] = sallyportCommand(['serve', '--config', configFile])
+  const program = options.asInstalled ? INSTALLED : MAIN
+  const args = [...program, 'serve', '--config', configFile, ...(options.flags ?? [])]
   const env = { ...process.env, SALLYPORT_ADMIN_PASSWORD: ADMIN_PASSWORD, ...options.env }
   let daemon: Daemon
   try {
-    daemon = await startDaemon(command, args, /^sallyport is ready$/m, {
+    daemon = await startDaemon(process.execPath, args, /^sallyport is ready$/m, {
       env,
       timeout: READY_TIMEOUT_MS,
       grace: STOP_GRACE_MS,

@@ -134,8 +134,10 @@ describe('targets without a stored account', () => {
     expect(await store.access.hasMapping(user.id)).toBe(false)
     await hold([], [service.id])
     expect(await store.access.hasMapping(user.id)).toBe(true)
+    expect(await store.access.hasTarget(user.id)).toBe(true)
     await store.authorizations.update(authorization.id, { authorizeSessions: false })
     expect(await store.access.hasMapping(user.id)).toBe(false)
+    expect(await store.access.hasTarget(user.id)).toBe(false)
     expect(await store.access.sessionTargets(user.id)).toEqual([])
   })
 

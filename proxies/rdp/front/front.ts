@@ -1,5 +1,5 @@
 /**
- * The server side for clients: the listener, and each connection up to its Client Info. With NLA the client
+ * The server side for clients: each connection up to its Client Info. With NLA the client
  * has signed in by then; with TLS alone it may have sent a password that is not checked yet.
  */
 import type { Socket } from 'node:net'

@@ -63,6 +63,7 @@ function signIn(
       if (!hostKey) throw new Error('the key exchange showed no host key')
       const answer = await gate.hostKey({ session: session.id, key: hostKey })
       if (answer.result === 'refused') throw new TargetError(answer.message)
+      attempts.credentials = answer.credentials ?? session.credentials
     }
 
     async function attempt(methodsLeft: string[] | null): Promise<Attempt | false> {

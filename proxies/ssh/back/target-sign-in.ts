@@ -34,9 +34,12 @@ export class TargetSignIn {
   /** Hints for the user, shown if no credential was accepted. */
   readonly #notes = new Set<string>()
   #agentKeys = 0
+  /** The gate hands out those of a stored account when the host key is accepted. */
+  credentials: readonly SessionCredential[]
 
   constructor(session: OpenSession, agentSource: AgentSource) {
     this.#session = session
+    this.credentials = session.credentials
     this.#agentSource = agentSource
     this.#attempts = this.#all()
   }
@@ -78,7 +81,8 @@ export class TargetSignIn {
   }
 
   async *#all(): AsyncGenerator<Attempt> {
-    const { credentials, options, question, target } = this.#session
+    const { options, question, target } = this.#session
+    const { credentials } = this
     const username = target.login
     for (const method of options.authenticationMethods) {
       switch (method) {

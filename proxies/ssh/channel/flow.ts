@@ -9,6 +9,8 @@ import { MAX_WINDOW } from './limits.ts'
 
 /** An adjustment is sent once it amounts to 1/STEP_PART of the most that a sender may be granted. */
 const STEP_PART = 2
+/** Part of a step that is worth sending when the receiver has widened its window. */
+const REFILL_PART = 4
 
 const LARGEST_WINDOW = 0xffffffff
 
@@ -45,6 +47,14 @@ export class Flow {
   /** Smallest grant worth sending: smaller ones wait, so that not every message costs an adjustment. */
   get step(): number {
     return Math.max(1, Math.floor(Math.min(this.limit, this.ahead || this.room) / STEP_PART))
+  }
+
+  /**
+   * Smallest grant worth sending when the receiver has widened its window: OpenSSH does so every three
+   * packets, and each grant wakes the sender. Any grant is, if the sender has little left.
+   */
+  get refill(): number {
+    return this.ahead > 0 || this.#credit < this.step ? 1 : Math.ceil(this.step / REFILL_PART)
   }
 
   /** Bytes that the sender may still send. */

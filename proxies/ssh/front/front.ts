@@ -2,6 +2,7 @@
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
 import ssh2, { type Connection } from 'ssh2'
+import type { HostCertificate } from '../../../src/contract/front-settings.ts'
 import type { Gate, Identity, Source } from '../../../src/contract/gate.ts'
 import { FRONT_ALGORITHMS } from '../transport/algorithms.ts'
 import { announcementOf, type HostKey, prover, readHostKeys } from '../transport/host-keys.ts'
@@ -24,15 +25,6 @@ export interface FrontOptions {
   rekey?: RekeyLimits
   /** Called when a user has signed in. The transport delivers nothing until its `onMessage` is set. */
   onSignedIn: (identity: Identity, source: Source, transport: Transport, socket: Socket) => void
-}
-
-/** A certificate for a host key of the front. */
-export interface HostCertificate {
-  blob: Uint8Array
-  /** The blob of the certified key. */
-  key: Uint8Array
-  /** Milliseconds since the epoch; the certificate is not shown after that. */
-  validBefore: number
 }
 
 /** The longest interval of setInterval. */

@@ -177,7 +177,7 @@ export abstract class Channel {
         break
       case MSG.channelWindowAdjust:
         if (!this.#down.widen(windowAdjustOf(payload))) throw new MalformedError('the window is over 2^32-1')
-        this.target.grant(this.#down, 1)
+        this.target.grant(this.#down, this.#down.refill)
         this.goOn()
         return
       case MSG.channelClose:
@@ -222,7 +222,7 @@ export abstract class Channel {
         return
       case MSG.channelWindowAdjust:
         if (!this.#up.widen(windowAdjustOf(payload))) throw new MalformedError('the window is over 2^32-1')
-        this.client.grant(this.#up, 1)
+        this.client.grant(this.#up, this.#up.refill)
         this.goOn()
         this.drain()
         return

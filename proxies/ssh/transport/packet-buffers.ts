@@ -1,13 +1,13 @@
 /**
- * Reused buffers for whole packets that must wait: in a full socket, or for their rest. Buffers are memory
- * outside the heap, and the garbage collector marks the whole heap for every few dozen MiB of it: without
- * reuse, in bulk transfers a third of the relay's time.
+ * Reused buffers for packets that wait for their rest. Buffers are memory outside the heap, and the garbage
+ * collector marks the whole heap for every few dozen MiB of it: without reuse, in bulk transfers a third of
+ * the relay's time.
  */
 import { Buffer } from 'node:buffer'
 
-/** The largest packet framed here, and the largest that ssh2 accepts (35,000 bytes). */
-export const PACKET_BUFFER = 36 * 1024
-/** Free buffers that are kept, 4.5 MiB: a busy connection uses up to 16. */
+/** The largest packet (MAX_PACKET) with its length and its MAC. */
+const PACKET_BUFFER = 36 * 1024
+/** Free buffers that are kept, 4.5 MiB. */
 const MAX_FREE = 128
 
 const free: Buffer[] = []

@@ -1,7 +1,6 @@
 /**
  * The parts of ssh2 that the transport uses beyond its public interface, and the check that Node found the
- * right ssh2: the patched one, with its native crypto. Only transport.ts, aligner.ts and this file know its
- * internals.
+ * right ssh2: the patched one, with its native crypto. Only the files of this folder know its internals.
  */
 import type { Buffer } from 'node:buffer'
 import { createRequire } from 'node:module'
@@ -21,9 +20,8 @@ export interface Ssh2Protocol {
   /** Payloads that wait for the end of the key exchange. */
   _queue: Buffer[] | undefined
   _compatFlags: number
-  _cipher: { encrypt(packet: Buffer): void }
-  /** `_packet`: the received part of an incomplete packet. */
-  _decipher: { _packet: Uint8Array | null; _lenBytes?: number }
+  _cipher: Ssh2Cipher
+  _decipher: Ssh2Decipher
   _packetRW: {
     write: { allocStart: number; alloc(size: number): Buffer; finalize(packet: Buffer): Buffer }
   }
@@ -31,10 +29,44 @@ export interface Ssh2Protocol {
   rekey(): void
 }
 
+/** A cipher of ssh2's native binding; MACs are with the stream ciphers only. */
+export interface Ssh2Cipher {
+  outSeqno: number
+  /** Set when ssh2 has freed the cipher. */
+  _dead: boolean
+  _encBlockLen: number
+  /** Bytes before the packet that are not encrypted: 4 (etm), or 0. */
+  _aadLen: number
+  _macLen: number
+  _macActualLen: number
+  _instance: { encrypt(packet: Uint8Array, sequence: number): void }
+}
+
+/** Fields that say how much of a packet ssh2 has read have other names for each kind of cipher. */
+export interface Ssh2Decipher {
+  inSeqno: number
+  _lenBytes: number
+  _lenPos: number
+  _blockPos: number
+  /** The bytes with packet_length. */
+  _block: Buffer
+  _macActualLen: number
+  _macETM: boolean
+  /** `decrypt` verifies too. Its arguments differ for each kind of cipher. */
+  _instance: {
+    decrypt(packet: Uint8Array, ...others: (Uint8Array | number)[]): void
+    decryptLen(length: Buffer, sequence: number): number
+    decryptBlock(block: Buffer): void
+  }
+  /** Set to another function during a key exchange. */
+  _onPayload: (payload: Buffer) => unknown
+}
+
 /** The common part of ssh2's Client and its server-side connection, beyond their public types. */
 export interface Ssh2Peer {
   _protocol: Ssh2Protocol
   on(event: string, listener: (...args: never[]) => void): unknown
+  emit(event: 'error', error: unknown): boolean
 }
 
 /** Sends a packet that `_packetRW.write` made. Returns false if it waits in the socket. */

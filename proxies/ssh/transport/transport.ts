@@ -12,24 +12,22 @@ import type { Socket } from 'node:net'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { FLOOD_MARK, LINGER_MS, SEND_HIGH_WATER } from '../../net/limits.ts'
 import { ReadTurn } from '../../net/read-turns.ts'
-import { takeReads } from '../../net/shared-read.ts'
+import { READ_SIZE, takeReads } from '../../net/shared-read.ts'
 import { type GlobalRequest, MSG, parseGlobalRequest } from '../codec/messages.ts'
-import { isBetweenPackets, PacketAligner } from './aligner.ts'
 import { AnswerOrder } from './answer-order.ts'
 import type { Leg } from './leg.ts'
 import { KEX_TIMEOUT_MS, MAX_OWED, REKEY_LIMITS } from './limits.ts'
-import { framePacket, keepPacket } from './packet.ts'
-import { giveBack } from './packet-buffers.ts'
+import { PacketReader, type PacketSource } from './packet-reader.ts'
+import { PacketWriter, writingBehind } from './packet-writer.ts'
+import { type Sealer, sealerOf } from './sealers.ts'
 import { SERVICE_ACCEPT, ServiceRequests } from './service-requests.ts'
-import { IMPLY_RSA_SHA2, type Ssh2Peer, type Ssh2Protocol, sendPacket } from './ssh2.ts'
+import { IMPLY_RSA_SHA2, type Ssh2Cipher, type Ssh2Peer, type Ssh2Protocol, sendPacket } from './ssh2.ts'
 
 const KEXINIT = 20
 const CONNECTION_LAYER_FIRST = 80
 const CONNECTION_LAYER_LAST = 127
 const DISCONNECT_PROTOCOL_ERROR = 2
 const DISCONNECT_BY_APPLICATION = 11
-/** Smallest payload that is worth a buffer for the largest packet. */
-const LARGE_PAYLOAD = 16 * 1024
 
 export type RekeyLimits = typeof REKEY_LIMITS
 
@@ -59,6 +57,7 @@ export class Transport implements Leg {
   /** Called once when the connection has closed. */
   onClosed: (() => void) | undefined
 
+  readonly #peer: Ssh2Peer
   readonly #protocol: Ssh2Protocol
   readonly #socket: Socket
   readonly #strict: boolean
@@ -71,6 +70,7 @@ export class Transport implements Leg {
   #kexTimer: NodeJS.Timeout | undefined
   #closed = false
   readonly #serviceRequests = new ServiceRequests()
+  readonly #source: PacketSource
   /**
    * Set once an error has ended the connection. Later data is ignored: ssh2 would continue in the middle of a
    * packet, of any length.
@@ -81,9 +81,12 @@ export class Transport implements Leg {
   /** Set while the peer is in a key exchange, and sends nothing else until its end (RFC 4253 7.1). */
   #peerInKex = false
   readonly #turn = new ReadTurn(() => this.#flow())
-  readonly #aligner = new PacketAligner()
-  /** Buffers of packets that wait in the socket. */
-  readonly #waiting: Buffer[] = []
+  /** Reads the packets in ssh2's place, from the end of the sign-in on. */
+  #reader: PacketReader | undefined
+  readonly #writer: PacketWriter
+  /** The sealer of the cipher `#sealed`. */
+  #sealer: Sealer | undefined
+  #sealed: Ssh2Cipher | undefined
   /** Bytes in ssh2's queue during a key exchange. */
   #queued = 0
   #written = 0
@@ -95,14 +98,21 @@ export class Transport implements Leg {
    * a target may announce its host keys before this side has noticed the end of the sign-in.
    */
   constructor(peer: unknown, socket: Socket, options: { strict: boolean; rekey?: RekeyLimits }) {
-    const { _protocol: protocol } = peer as Ssh2Peer
+    this.#peer = peer as Ssh2Peer
+    const protocol = this.#peer._protocol
     this.#protocol = protocol
     this.#socket = socket
     this.#strict = options.strict
     this.#rekeyLimits = options.rekey ?? REKEY_LIMITS
+    this.#source = this.#sourceOf(protocol)
     takeReads(socket, (chunk) => this.#read(chunk))
     const write = protocol._onWrite
+    this.#writer = new PacketWriter(socket, (bytes) => {
+      this.#written += bytes.length
+      write(bytes)
+    })
     protocol._onWrite = (bytes) => {
+      this.#writer.flush()
       this.#written += bytes.length
       write(bytes)
     }
@@ -110,7 +120,6 @@ export class Transport implements Leg {
     protocol._onPayload = (payload) => {
       if (this.#broken) return undefined
       const type = payload[0]
-      this.#turn.spend(payload.length)
       // Key exchanges are costly; one before the sign-in is enough.
       if (type === KEXINIT && this.#strict && this.onMessage === undefined) {
         this.breach()
@@ -133,10 +142,10 @@ export class Transport implements Leg {
       this.#use(this.#received, payload.length)
       return undefined
     }
-    ;(peer as Ssh2Peer).on('error', () => {
+    this.#peer.on('error', () => {
       this.#broken = true
     })
-    ;(peer as Ssh2Peer).on('handshake', () => {
+    this.#peer.on('handshake', () => {
       clearTimeout(this.#kexTimer)
       this.#kexTimer = undefined
       this.#peerInKex = false
@@ -150,40 +159,60 @@ export class Transport implements Leg {
       this.onDrain?.()
     })
     socket.on('drain', () => {
-      if (socket.writableLength === 0) this.#recycle()
+      if (socket.writableLength === 0) this.#writer.recycle()
       if (!this.congested) this.onDrain?.()
     })
     socket.once('close', () => {
       this.#closed = true
-      this.#aligner.drop()
+      this.#reader?.drop()
       this.#turn.onClosed()
       clearTimeout(this.#kexTimer)
       this.onClosed?.()
     })
   }
 
-  /**
-   * Passes data in the shared buffer to ssh2. During a key exchange, ssh2 keeps views of its input, so it
-   * gets a copy; the same goes for a packet whose tag is still to come.
-   */
+  /** Handles data in the shared buffer: by ssh2 until the end of the sign-in, which keeps views of it. */
   #read(chunk: Buffer): void {
+    this.#turn.spend(chunk.length, chunk.length < READ_SIZE)
     if (this.#broken) return
-    if (this.onMessage === undefined || this.inKex) {
-      this.#socket.emit('data', Buffer.from(this.#aligner.withRest(chunk)))
-      return
+    if (!this.#reader && this.onMessage !== undefined && !this.inKex) {
+      this.#reader = PacketReader.of(this.#source)
     }
-    const decipher = this.#protocol._decipher
-    if (isBetweenPackets(decipher)) {
-      const packets = this.#aligner.take(chunk)
-      if (packets.length > 0) this.#socket.emit('data', packets)
-      // A key exchange may have ended with a cipher whose packets cannot be aligned here.
-      const left = this.#protocol._decipher === decipher && !this.inKex ? undefined : this.#aligner.leave()
-      if (left) this.#socket.emit('data', left)
-    } else {
-      this.#socket.emit('data', chunk)
+    writingBehind(() => {
+      const left = this.#reader ? this.#readBy(this.#reader, chunk) : chunk
+      if (left !== undefined && left.length > 0) this.#socket.emit('data', Buffer.from(left))
+    })
+  }
+
+  #sourceOf(protocol: Ssh2Protocol): PacketSource {
+    const transport = this
+    return {
+      get decipher() {
+        return protocol._decipher
+      },
+      get hasEnded() {
+        return transport.#broken || transport.#socket.destroyed
+      },
+      deliver: (payload) => {
+        const { _onPayload: handle } = protocol._decipher
+        // A key exchange keeps views of its messages.
+        handle(handle === protocol._onPayload ? payload : Buffer.from(payload))
+      },
     }
-    const now = this.#protocol._decipher
-    if (now._packet?.buffer === chunk.buffer) now._packet = Buffer.from(now._packet)
+  }
+
+  /** Returns the bytes that ssh2 has to read. */
+  #readBy(reader: PacketReader, chunk: Buffer): Buffer | undefined {
+    try {
+      const left = reader.read(chunk)
+      if (left) this.#reader = undefined
+      return left
+    } catch (error) {
+      this.#writer.flush()
+      this.#peer.emit('error', error)
+      if (this.#socket.writable) this.#socket.end()
+      return undefined
+    }
   }
 
   /** Sends one message; copies its bytes. Does nothing after the end. */
@@ -202,19 +231,13 @@ export class Transport implements Leg {
 
   #send(payload: Uint8Array): void {
     if (this.#closed) return
-    const protocol = this.#protocol
-    const isIdle = this.#socket.writableLength === 0
-    if (isIdle) this.#recycle()
-    // Behind waiting packets, a small one waits in a buffer of its own size, not in one for the largest.
-    const isFramed = !this.inKex && (isIdle || payload.length >= LARGE_PAYLOAD)
-    const packet = isFramed ? framePacket(protocol._cipher, payload) : undefined
-    if (packet) {
-      protocol._cipher.encrypt(packet)
-      // Node has written the packet, unless the kernel's buffer is full.
-      if (this.#socket.writableLength > 0) this.#waiting.push(keepPacket())
-    } else {
-      this.#sendByLibrary(payload)
+    const cipher = this.#protocol._cipher
+    if (cipher !== this.#sealed) {
+      this.#sealed = cipher
+      this.#sealer = sealerOf(cipher)
     }
+    if (this.#sealer && !this.inKex && this.#writer.fits(payload)) this.#writer.add(this.#sealer, payload)
+    else this.#sendByLibrary(payload)
     this.#use(this.#sent, payload.length)
   }
 
@@ -222,11 +245,6 @@ export class Transport implements Leg {
     usage.bytes += bytes
     usage.packets++
     if (usage.bytes >= this.#rekeyLimits.bytes || usage.packets >= this.#rekeyLimits.packets) this.#rekey()
-  }
-
-  /** Frees the buffers of waiting packets: the kernel has them all. */
-  #recycle(): void {
-    for (let buffer = this.#waiting.pop(); buffer; buffer = this.#waiting.pop()) giveBack(buffer)
   }
 
   /** Returns true if the request was handled here. */
@@ -270,7 +288,7 @@ export class Transport implements Leg {
 
   /** True while nothing more should be sent: the peer reads too slowly, or a key exchange is under way. */
   get congested(): boolean {
-    return this.#socket.writableLength > SEND_HIGH_WATER || this.inKex
+    return this.#socket.writableLength + this.#writer.length > SEND_HIGH_WATER || this.inKex
   }
 
   /** RFC 4253 7.2: the hash of the first key exchange. */
@@ -289,11 +307,11 @@ export class Transport implements Leg {
   }
 
   get written(): number {
-    return this.#written + this.#queued
+    return this.#written + this.#writer.length + this.#queued
   }
 
   get waiting(): number {
-    return this.#socket.writableLength + this.#queued
+    return this.#socket.writableLength + this.#writer.length + this.#queued
   }
 
   /** Whether the queue is so long that it can only hold replies to a peer that does not read them. */

@@ -18,6 +18,7 @@ const REFUSALS: Readonly<Record<Exclude<Watching['result'], 'watching'>, ErrorCo
   not_running: 'not_running',
   not_recorded: 'not_recorded',
   too_many: 'too_many_watchers',
+  runs_elsewhere: 'runs_elsewhere',
 }
 const WATCH = '/sessions/:ref/live'
 const KILL = '/sessions/:ref/kill'

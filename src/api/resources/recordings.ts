@@ -2,7 +2,7 @@
 import type { FastifyReply } from 'fastify'
 import { Type } from 'typebox'
 import { RecordingError } from '../../../recordings/container/format/error.ts'
-import { type ExportChoice, FfmpegMissing, GraphicSession } from '../../../recordings/show/export/formats.ts'
+import { type ExportChoice, FfmpegMissing, GraphicSession } from '../../../recordings/show/export/choices.ts'
 import { TooManyExports } from '../../recording-service/exporting/threads.ts'
 import { type RecordingFormat, StillRecording } from '../../recording-service/exports.ts'
 import { callerOf } from '../access/caller.ts'

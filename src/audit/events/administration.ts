@@ -159,4 +159,19 @@ export const ADMINISTRATION = {
     fields: ['object_type', 'object', 'reason'],
     sentence: (f) => `sallyport ${f.object ?? ''} stops${because(f)}`,
   },
+  'worker.lost': {
+    severity: 'warning',
+    trap: true,
+    meaning:
+      'a session worker died and is replaced; `object` is its process id, `count` the number of sessions that ended with it',
+    fields: ['object_type', 'object', 'reason', 'count'],
+    sentence: (f) => `session worker ${f.object ?? '?'} is gone with ${f.count ?? 0} sessions${because(f)}`,
+  },
+  'worker.loop': {
+    severity: 'alert',
+    trap: true,
+    meaning: 'session workers die again and again within their first minute: `count` in a row',
+    fields: ['object_type', 'object', 'reason', 'count'],
+    sentence: (f) => `${f.count ?? '?'} session workers in a row died soon after their start${because(f)}`,
+  },
 } as const satisfies Record<string, EventKind>

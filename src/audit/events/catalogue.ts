@@ -37,6 +37,8 @@ export const TRAP_CODES: readonly EventCode[] = [
   'sink.end',
   'sink.missed',
   'config.reload',
+  'worker.lost',
+  'worker.loop',
 ]
 
 /** Returns the catalogue's entry of a code. */

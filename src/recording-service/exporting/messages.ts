@@ -1,6 +1,6 @@
 /** Messages between the broker and a thread that exports a recording: plain data. */
 import type { Shown } from '../../../recordings/decode/frames/channel.ts'
-import type { ExportChoice } from '../../../recordings/show/export/formats.ts'
+import type { ExportChoice } from '../../../recordings/show/export/choices.ts'
 import type { CatalogEntry } from '../../../recordings/storage/catalog-entry.ts'
 
 export interface ExportJob {

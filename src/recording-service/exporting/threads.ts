@@ -4,7 +4,7 @@
  */
 import { Readable } from 'node:stream'
 import type { Shown } from '../../../recordings/decode/frames/channel.ts'
-import { FfmpegMissing, GraphicSession, NothingToShow } from '../../../recordings/show/export/formats.ts'
+import { FfmpegMissing, GraphicSession, NothingToShow } from '../../../recordings/show/export/choices.ts'
 import { programBeside, Thread } from '../../threads/thread.ts'
 import type { ExportJob, FromExporter, ToExporter } from './messages.ts'
 

@@ -3,12 +3,8 @@ import { Buffer } from 'node:buffer'
 import { setPriority } from 'node:os'
 import type { Readable } from 'node:stream'
 import { parentPort, workerData } from 'node:worker_threads'
-import {
-  FfmpegMissing,
-  GraphicSession,
-  NothingToShow,
-  openExport,
-} from '../../../recordings/show/export/formats.ts'
+import { FfmpegMissing, GraphicSession, NothingToShow } from '../../../recordings/show/export/choices.ts'
+import { openExport } from '../../../recordings/show/export/formats.ts'
 import type { ExportJob, FromExporter, ToExporter } from './messages.ts'
 
 /** Of 19: sessions take precedence over exports. */

@@ -4,8 +4,9 @@
  * nothing of the others. No job resolves before the commit is on the disk.
  */
 import { setImmediate } from 'node:timers/promises'
-import { sql, type Transaction } from 'kysely'
+import type { Transaction } from 'kysely'
 import type { Db, Schema } from '../migrations/schema.ts'
+import { keptStatement } from './kept-query.ts'
 
 export type Tx = Transaction<Schema>
 
@@ -70,7 +71,7 @@ class Commits {
     try {
       const settled = await this.#db.transaction().execute(async (tx) => {
         const done: (() => void)[] = []
-        for (const job of jobs) done.push(await apart(tx, job))
+        for (const job of jobs) done.push(await (jobs.length === 1 ? job.run(tx) : apart(tx, job)))
         return done
       })
       for (const settle of settled) settle()
@@ -80,19 +81,23 @@ class Commits {
   }
 }
 
+const begin = keptStatement('savepoint piece')
+const release = keptStatement('release piece')
+const rollback = keptStatement('rollback to piece')
+
 /**
  * Runs one job under its savepoint. Returns the function to call after the commit.
  * @throws if the whole transaction is lost, as after a disk error: then there is no savepoint either
  */
 async function apart(tx: Tx, { run, reject }: Job): Promise<() => void> {
-  await sql`savepoint piece`.execute(tx)
+  await begin(tx)
   try {
     const settle = await run(tx)
-    await sql`release piece`.execute(tx)
+    await release(tx)
     return settle
   } catch (error) {
-    await sql`rollback to piece`.execute(tx)
-    await sql`release piece`.execute(tx)
+    await rollback(tx)
+    await release(tx)
     return () => reject(error)
   }
 }

@@ -108,6 +108,7 @@ describe('the catalogue', () => {
     expect(EVENT_CODES.filter((code) => kindOf(code).severity === 'alert')).toEqual([
       'hostkey.changed',
       'recording.failed',
+      'worker.loop',
     ])
     expect(severityOf({ code: 'session.close', fields: { result: 'success' } })).toBe('notice')
     expect(severityOf({ code: 'session.close', fields: { result: 'failure' } })).toBe('warning')

@@ -23,6 +23,7 @@ import type {
 import type { CertificateFiles } from '../../peers/vnc/certificate.ts'
 import { until } from '../../until.ts'
 import { readText } from '../desktop/screens/reading.ts'
+import { listening } from '../listening.ts'
 import { WITHOUT_LICENSE } from './connection/pair.ts'
 import { clientCore } from './connection/target.ts'
 import { FakeClient } from './local/client.ts'
@@ -86,7 +87,8 @@ export async function startWorld(options: WorldOptions): Promise<World> {
       nla: 'tickets',
     },
   })
-  const { port } = await proxy.listen('127.0.0.1', 0)
+  const bound = await listening(proxy)
+  const { port } = bound
   const people: Person[] = []
   return {
     connections,

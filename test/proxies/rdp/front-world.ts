@@ -6,6 +6,7 @@ import type { AuthenticateAnswer, AuthenticateRequest } from '../../../src/contr
 import { judgeProof, ntHash } from '../../../src/model/ntlm-auth.ts'
 import type { NlaMode } from '../../../src/model/rdp-ticket.ts'
 import type { CertificateFiles } from '../../peers/vnc/certificate.ts'
+import { listening } from '../listening.ts'
 
 export const TICKET = { login: 'ops1:root@local@win1:rdp', password: 'a ticket of 24 letters..' }
 
@@ -50,7 +51,8 @@ export async function startFront(options: FrontWorldOptions): Promise<FrontWorld
     },
     onClient: (arrival) => arrivals.push(arrival),
   })
-  const { port } = await front.listen('127.0.0.1', 0)
+  const bound = await listening(front)
+  const { port } = bound
   return {
     port,
     front,

@@ -2,17 +2,20 @@
 import { Buffer } from 'node:buffer'
 import { userInfo } from 'node:os'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { Listener } from '../../../proxies/net/listener.ts'
+import { Arrivals } from '../../../proxies/net/arrivals.ts'
 import { takeReads } from '../../../proxies/net/shared-read.ts'
 import { ClientStream, type WindowSize } from '../../../proxies/rlogin/codec/client-stream.ts'
 import { CONTROL } from '../../../proxies/rlogin/codec/control.ts'
 import { ACCEPTED, type Handshake, HandshakeReader } from '../../../proxies/rlogin/codec/handshake.ts'
+import type { Bound } from '../../../src/sockets/accept.ts'
 import { openUrgentData } from '../../../src/sockets/urgent.ts'
 import { describeWithPeers, findProgram, type ProgramName } from '../../peers/program.ts'
 import { openTerminal, type Terminal } from '../../peers/terminal.ts'
 import { until } from '../../until.ts'
+import { listening } from '../listening.ts'
 
-let listener: Listener
+let arrivals: Arrivals
+let bound: Bound
 let port: number
 let handshake: Handshake | undefined
 let sizes: WindowSize[]
@@ -26,9 +29,8 @@ beforeEach(async () => {
   sizes = []
   typed = ''
   handshake = undefined
-  listener = new Listener({
+  arrivals = new Arrivals({
     graceMs: 60_000,
-    urgent,
     onSocket: (socket) => {
       const reader = new HandshakeReader()
       const stream = new ClientStream({
@@ -54,11 +56,13 @@ beforeEach(async () => {
       socket.resume()
     },
   })
-  port = (await listener.listen('127.0.0.1', 0)).port
+  bound = await listening(arrivals, urgent)
+  port = bound.port
 })
 afterEach(async () => {
-  listener.close()
-  listener.destroy()
+  bound.close()
+  arrivals.close()
+  arrivals.destroy()
   await terminal?.close()
   terminal = undefined
 })

@@ -4,10 +4,11 @@
  */
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
-import { Listener } from '../../../proxies/net/listener.ts'
+import { Arrivals } from '../../../proxies/net/arrivals.ts'
 import { takeReads } from '../../../proxies/net/shared-read.ts'
 import { TelnetEndpoint } from '../../../proxies/telnet/codec/endpoint.ts'
 import type { UrgentData } from '../../../src/contract/urgent-data.ts'
+import { listening } from '../listening.ts'
 import { type Event, keep } from '../stream-events.ts'
 
 export interface EchoServer {
@@ -54,16 +55,18 @@ export async function startEchoServer(urgent: UrgentData): Promise<EchoServer> {
     endpoint.send(Buffer.from('welcome\r\n'))
   }
 
-  const listener = new Listener({ graceMs: 60_000, urgent, onSocket: welcome })
-  const { port } = await listener.listen('127.0.0.1', 0)
+  const arrivals = new Arrivals({ graceMs: 60_000, onSocket: welcome })
+  const bound = await listening(arrivals, urgent)
+  const { port } = bound
   return {
     port,
     events,
     typed: () => typed,
     endpoint: () => last!,
     close: () => {
-      listener.close()
-      listener.destroy()
+      bound.close()
+      arrivals.close()
+      arrivals.destroy()
     },
   }
 }

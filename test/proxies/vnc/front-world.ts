@@ -5,6 +5,7 @@ import { anonymousContext, certificateContext } from '../../../proxies/vnc/tls.t
 import type { AuthenticateAnswer, AuthenticateRequest } from '../../../src/contract/gate.ts'
 import { VNC_OFFERED_TYPES } from '../../../src/model/vnc-options.ts'
 import type { CertificateFiles } from '../../peers/vnc/certificate.ts'
+import { listening } from '../listening.ts'
 
 export const LOGIN = 'ops1%root@local@web1:vnc'
 export const PASSWORD = 'Schlüssel & 1'
@@ -55,7 +56,8 @@ export async function startFront(options: FrontWorldOptions): Promise<FrontWorld
     },
     onSignedIn: (viewer) => viewers.push(viewer),
   })
-  const { port } = await front.listen('127.0.0.1', 0)
+  const bound = await listening(front)
+  const { port } = bound
   return {
     port,
     front,

@@ -33,6 +33,47 @@ describe('the window of one direction', () => {
     expect(flow.grant(MAX_WINDOW / 2)).toBe(0)
   })
 
+  test('small widenings are granted together, and at once to a sender that has little left', () => {
+    const flow = new Flow(MAX_WINDOW, 0)
+    flow.grant()
+    for (let grants = 0, n = 1; n <= 20; n++) {
+      expect(flow.received(100_000)).toBe(true)
+      flow.forwarded(100_000)
+      flow.widen(100_000)
+      if (flow.grant(flow.refill) > 0) grants++
+      expect(grants).toBe(Math.floor(n / 3))
+    }
+    const short = new Flow(1000, 0)
+    short.grant()
+    short.received(1000)
+    short.forwarded(1000)
+    short.widen(1)
+    expect(short.grant(short.refill)).toBe(1)
+  })
+
+  test('a sender is never left without credit while the receiver has room', () => {
+    const step = fc.record({ send: fc.integer({ min: 1, max: 40_000 }), widen: fc.nat(40_000) })
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 2 ** 22 }),
+        fc.array(step, { maxLength: 200 }),
+        (window, steps) => {
+          const flow = new Flow(window, 0)
+          flow.grant()
+          for (const { send, widen } of steps) {
+            const sent = Math.min(send, flow.credit)
+            flow.received(sent)
+            flow.forwarded(sent)
+            flow.grant(flow.step)
+            flow.widen(widen)
+            flow.grant(flow.refill)
+            expect(flow.credit).toBeGreaterThanOrEqual(Math.min(1, flow.room))
+          }
+        },
+      ),
+    )
+  })
+
   test('what was granted and not yet used never exceeds window or limit, and nothing is lost', () => {
     const step = fc.oneof(
       fc.record({ send: fc.integer({ min: 1, max: 40_000 }) }),

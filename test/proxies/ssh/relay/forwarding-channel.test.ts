@@ -248,6 +248,6 @@ test('after no-more-sessions connections are still forwarded (PROTOCOL 2.2)', as
 
 test('window that comes while the client has not confirmed is granted with its confirmation', async () => {
   const id = await reverse()
-  world.target.say(buildWindowAdjust(id, 5_000))
-  expect(world.client.take(MSG.channelWindowAdjust).map(windowAdjustOf)).toEqual([5_000])
+  world.target.say(buildWindowAdjust(id, 50_000))
+  expect(world.client.take(MSG.channelWindowAdjust).map(windowAdjustOf)).toEqual([50_000])
 })

@@ -18,8 +18,8 @@ import {
   type ExportChoice,
   FfmpegMissing,
   NothingToShow,
-  openExport,
-} from '../../../../recordings/show/export/formats.ts'
+} from '../../../../recordings/show/export/choices.ts'
+import { openExport } from '../../../../recordings/show/export/formats.ts'
 import { findFfmpeg } from '../../../../recordings/show/export/video/ffmpeg.ts'
 import { run } from '../../../peers/process.ts'
 import { describeWithPeers, findProgram } from '../../../peers/program.ts'

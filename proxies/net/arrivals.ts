@@ -1,13 +1,12 @@
 /**
- * The listener of a front: accepts TCP connections, and keeps clients that do not sign in from exhausting the
- * places. The counts are of sockets that have not signed in yet.
+ * The connections of a front: keeps clients that do not sign in from exhausting the places. The counts are of
+ * sockets that have not signed in yet.
  */
-import { createServer, type Server, type Socket } from 'node:net'
-import type { UrgentData } from '../../src/contract/urgent-data.ts'
+import type { Socket } from 'node:net'
 import { networkOf } from '../../src/model/networks.ts'
 import { acceptShared } from './shared-read.ts'
 
-export interface AcceptOptions {
+export interface ArrivalOptions {
   /**
    * Sockets without a sign-in, in all and from one address (of IPv6: one /64). One too many from an address
    * is closed at once; one too many in all replaces the oldest one from the address that has most.
@@ -16,50 +15,30 @@ export interface AcceptOptions {
   maxHalfOpenPerAddress?: number
   /** Milliseconds from the TCP connection to the sign-in. */
   graceMs: number
-  /** Present for protocols with urgent data. */
-  urgent?: UrgentData
   onSocket: (socket: Socket) => void
 }
 
 const MAX_HALF_OPEN = 2_000
 const MAX_HALF_OPEN_PER_ADDRESS = 250
 
-export class Listener {
-  readonly #options: AcceptOptions
-  readonly #server: Server
+export class Arrivals {
+  readonly #options: ArrivalOptions
   readonly #halfOpen = new Map<Socket, { address: string; timer: NodeJS.Timeout }>()
   readonly #byAddress = new Map<string, number>()
   readonly #sockets = new Set<Socket>()
 
-  constructor(options: AcceptOptions) {
+  #isClosed = false
+
+  constructor(options: ArrivalOptions) {
     this.#options = options
-    this.#server = createServer({ noDelay: true, keepAlive: true, pauseOnConnect: true }, (accepted) => {
-      this.#welcome(acceptShared(accepted))
-    })
   }
 
-  listen(host: string, port: number): Promise<{ address: string; port: number }> {
-    return new Promise((resolve, reject) => {
-      this.#server.once('error', reject)
-      this.#server.listen({ host, port }, () => {
-        this.#server.off('error', reject)
-        // Later errors come from accept(2), such as too many open files: they are temporary.
-        this.#server.on('error', () => undefined)
-        const bound = this.#server.address()
-        if (bound === null || typeof bound === 'string') {
-          reject(new Error('the listener has no address'))
-          return
-        }
-        try {
-          // Accepted sockets inherit the option from the listening one.
-          this.#options.urgent?.keepInPlace(this.#server)
-          resolve({ address: bound.address, port: bound.port })
-        } catch (error) {
-          this.#server.close()
-          reject(error)
-        }
-      })
-    })
+  /** Takes over an accepted connection, of which nothing has been read, and returns its socket. */
+  accept(handle: object): Socket {
+    const socket = acceptShared(handle)
+    if (this.#isClosed) socket.destroy()
+    else this.#welcome(socket)
+    return socket
   }
 
   /** Ends the grace time of a socket that has signed in, and removes it from the counts. */
@@ -67,9 +46,9 @@ export class Listener {
     this.#release(socket)
   }
 
-  /** Accepts no more connections, and drops those that have not signed in. */
+  /** Takes no more connections, and drops those that have not signed in. */
   close(): void {
-    this.#server.close()
+    this.#isClosed = true
     for (const socket of [...this.#halfOpen.keys()]) socket.destroy()
   }
 

@@ -1,0 +1,68 @@
+/**
+ * A session worker: the process that serves clients. It has no database, no master key and no files; all that it
+ * knows of the broker comes through two descriptors, and without the broker it ends (invariant 1).
+ */
+import type { Buffer } from 'node:buffer'
+import { Socket } from 'node:net'
+import { settle } from '../../src/confine/settle.ts'
+import { WITHOUT_URGENCY } from '../../src/contract/urgent-data.ts'
+import { MessageReader } from '../../src/contract/wire.ts'
+import {
+  MESSAGES_DESCRIPTOR,
+  type PassedConnection,
+  type ToWorker,
+  WORKER_VERSION,
+} from '../../src/contract/worker.ts'
+import type { TcpHandle } from '../../src/sockets/accept.ts'
+import { openUrgentData } from '../../src/sockets/urgent.ts'
+import { Fronts } from './fronts.ts'
+import { GateClient } from './gate-client.ts'
+
+// Before anything of a client is read.
+const cage = settle()
+const opened = await openUrgentData()
+const urgent = 'urgent' in opened ? opened.urgent : WITHOUT_URGENCY
+const socket = new Socket({ fd: MESSAGES_DESCRIPTOR, readable: true, writable: true })
+const gate = new GateClient(socket)
+const reader = new MessageReader()
+let fronts: Fronts | undefined
+
+/** Without the broker nothing can be recorded or audited: no session may go on (invariant 2). */
+const end = (): never => process.exit(0)
+socket.on('close', end)
+socket.on('error', end)
+process.on('disconnect', end)
+// The broker ends its workers when their sessions have had their time.
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined)
+// A fault after the end of one connection must not cut the others off; the broker logs what is on stderr.
+process.on('unhandledRejection', (error) => console.error('internal error', error))
+
+process.on('message', ({ front, connection }: PassedConnection, handle: TcpHandle) => {
+  const onClosed = () => gate.send({ type: 'closed', connection })
+  const accepted = fronts?.accept(front, handle)
+  if (accepted) accepted.once('close', onClosed)
+  else onClosed()
+})
+
+socket.on('data', (piece: Buffer) => {
+  for (const message of reader.read(piece)) take(message as ToWorker)
+})
+
+function take(message: ToWorker): void {
+  if (gate.take(message)) return
+  switch (message.type) {
+    case 'begin':
+      if (message.version !== WORKER_VERSION) end()
+      fronts = new Fronts(message.settings, gate, urgent)
+      gate.send({ type: 'ready', version: WORKER_VERSION, cage })
+      return
+    case 'settings':
+      fronts?.change(message.settings)
+      return
+    case 'ping':
+      gate.send({ type: 'pong', number: message.number })
+      return
+    case 'drain':
+      void fronts?.drain(message.graceMs, message.reason).then(() => gate.send({ type: 'drained' }))
+  }
+}

@@ -1,0 +1,46 @@
+/** Reads the files of the configuration that the fronts need, and makes their settings of them. */
+import type { Config } from '../config/config.ts'
+import type { FrontSettings, SshFrontSettings } from '../contract/front-settings.ts'
+import { hostKeys, nextHostKeys, publicHostKeys, tlsFiles, vncKey } from '../host/data-folder.ts'
+import { openHostCertificates, validityOf } from './own-certificates.ts'
+
+/** `warn` gets faults that do not prevent the start. Throws if a file is missing or wrong. */
+export async function frontSettings(config: Config, warn: (message: string) => void): Promise<FrontSettings> {
+  const { dataDir, hostname, loginGrace, listen } = config
+  const { banner, motd } = config.ssh
+  const { telnet, rlogin, telnets, vnc, rdp } = listen
+  return {
+    hostname,
+    loginGraceMs: loginGrace,
+    ...(banner !== undefined && { banner }),
+    ...(motd !== undefined && { motd }),
+    ...(listen.ssh && { ssh: sshSettings(config, warn) }),
+    ...(telnet && { telnet: { allow: telnet.allow } }),
+    ...(rlogin && { rlogin: { allow: rlogin.allow } }),
+    ...(telnets && { telnets: { tls: await tlsFiles(dataDir, hostname, telnets) } }),
+    ...(vnc && {
+      vnc: {
+        tls: await tlsFiles(dataDir, hostname, vnc),
+        rsaKey: vncKey(dataDir),
+        types: vnc.securityTypes,
+        allowClear: vnc.allowClear,
+      },
+    }),
+    ...(rdp && { rdp: { tls: await tlsFiles(dataDir, hostname, rdp), nla: rdp.nla } }),
+  }
+}
+
+/** Only certificates that are valid now. */
+function sshSettings({ ssh, dataDir }: Config, warn: (message: string) => void): SshFrontSettings {
+  const certificates = openHostCertificates(ssh.hostCertificates, publicHostKeys(dataDir))
+  const valid = certificates.filter((certificate) => {
+    const { isValid, warning } = validityOf(certificate, Date.now())
+    if (warning !== undefined) warn(warning)
+    return isValid
+  })
+  return {
+    hostKeys: hostKeys(dataDir).map((key) => key.private),
+    nextHostKeys: nextHostKeys(dataDir),
+    hostCertificates: valid.map(({ blob, key, validBefore }) => ({ blob, key, validBefore })),
+  }
+}

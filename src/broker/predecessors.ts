@@ -1,0 +1,108 @@
+/**
+ * The brokers that were replaced and whose sessions run on, as this broker sees them by their control sockets:
+ * it counts their sessions, ends them on request, and accounts for those of a broker that dies.
+ */
+import { rmSync } from 'node:fs'
+import { ControlClient } from '../control/client.ts'
+import { CONTROL_VERSION, ControlError, type LinkedSession } from '../control/messages.ts'
+import { replacedSockets } from '../control/place.ts'
+import type { ElsewhereSession } from '../gate/elsewhere.ts'
+import type { Id } from '../model/objects.ts'
+
+export interface PredecessorsOptions {
+  dataDir: string
+  /** Has the running sessions of all of them. */
+  elsewhere: Map<Id, ElsewhereSession>
+  /** Called for each session when it becomes known. */
+  onFound: (session: LinkedSession) => void
+  /** Called when a session has ended there, in order. */
+  onClosed: (session: LinkedSession) => void
+  /** Called when the session's broker has died. */
+  onLost: (session: LinkedSession) => void
+  onError: (error: Error) => void
+}
+
+export class Predecessors {
+  readonly #options: PredecessorsOptions
+  readonly #clients = new Set<ControlClient>()
+  #isClosed = false
+
+  constructor(options: PredecessorsOptions) {
+    this.#options = options
+  }
+
+  /** Links all that run. Rejects if one does not say which sessions it has. */
+  async open(): Promise<void> {
+    for (const path of replacedSockets(this.#options.dataDir)) await this.#link(path, new Map())
+  }
+
+  /** Leaves them alone. */
+  close(): void {
+    this.#isClosed = true
+    for (const client of this.#clients) client.destroy()
+  }
+
+  /** Links the broker there. `known` are the sessions of an earlier link to it. */
+  async #link(path: string, known: ReadonlyMap<Id, LinkedSession>): Promise<void> {
+    const { elsewhere, onFound, onClosed, onLost } = this.#options
+    const client = await ControlClient.connect(path)
+    const sessions = new Map<Id, LinkedSession>()
+    if (client) {
+      this.#clients.add(client)
+      client.onNews = (news) => {
+        if (news.type === 'sessions') for (const session of news.sessions) sessions.set(session.id, session)
+        else this.#closed(sessions, news.session)
+      }
+      await requireLink(client, path)
+    } else rmSync(path, { force: true })
+    for (const session of known.values()) {
+      if (sessions.has(session.id)) continue
+      elsewhere.delete(session.id)
+      if (client) onClosed(session)
+      else onLost(session)
+    }
+    if (!client) return
+    for (const session of sessions.values()) {
+      elsewhere.set(session.id, { ...session, kill: killBy(client, session.id) })
+      if (!known.has(session.id)) onFound(session)
+    }
+    void client.onClosed.then(() => {
+      this.#clients.delete(client)
+      if (!this.#isClosed) this.#link(path, sessions).catch(this.#options.onError)
+    })
+  }
+
+  #closed(sessions: Map<Id, LinkedSession>, id: Id): void {
+    const session = sessions.get(id)
+    if (!session) return
+    sessions.delete(id)
+    if (this.#options.elsewhere.delete(id)) this.#options.onClosed(session)
+  }
+}
+
+async function requireLink(client: ControlClient, path: string): Promise<void> {
+  try {
+    const { version, pid } = await client.status()
+    if (version !== CONTROL_VERSION) throw new ControlError(`process ${pid} is of another version`)
+    await client.ask({ type: 'link' })
+  } catch (error) {
+    client.destroy()
+    throw new Error(
+      `a broker that was replaced still has sessions, and does not say which (${path}): ${(error as Error).message}`,
+      { cause: error },
+    )
+  }
+}
+
+function killBy(client: ControlClient, session: Id): ElsewhereSession['kill'] {
+  return async (reason, by, apiKey) => {
+    const answer = await client.ask({
+      type: 'kill',
+      session,
+      reason,
+      by,
+      ...(apiKey !== undefined && { apiKey }),
+    })
+    return answer.type === 'killed' && answer.wasRunning
+  }
+}

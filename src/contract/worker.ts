@@ -1,0 +1,48 @@
+/** The messages between the broker and a session worker; contract/wire.ts has their form. */
+import type { CageReport } from '../confine/report.ts'
+import type { FrontName, FrontSettings } from './front-settings.ts'
+import type { Gate, GateNotice } from './gate.ts'
+
+/** Version of these messages and of the gate's. A worker of another version is not used. */
+export const WORKER_VERSION = 1
+
+/** Descriptors that a worker is started with. */
+export const MESSAGES_DESCRIPTOR = 3
+/** Node's own channel, by which the broker passes accepted connections. */
+export const HANDLES_DESCRIPTOR = 4
+
+/** The message that comes with a connection. */
+export interface PassedConnection {
+  front: FrontName
+  /** The connection's number, for `closed`. */
+  connection: number
+}
+
+/** The gate's requests. */
+export type GateMethod = Exclude<keyof Gate, 'onNotice'>
+export type GateRequest<M extends GateMethod> = Parameters<Gate[M]>[0]
+export type GateAnswer<M extends GateMethod> = Awaited<ReturnType<Gate[M]>>
+
+/** From the broker to a worker. */
+export type ToWorker =
+  /** The first message. */
+  | { type: 'begin'; version: number; settings: FrontSettings }
+  /** Settings for new connections. */
+  | { type: 'settings'; settings: FrontSettings }
+  | { type: 'answer'; id: number; answer: unknown }
+  /** The request failed. */
+  | { type: 'failure'; id: number; message: string }
+  | { type: 'notice'; notice: GateNotice }
+  | { type: 'ping'; number: number }
+  /** End every connection: after `graceMs`, with this reason. Answered by `drained`. */
+  | { type: 'drain'; graceMs: number; reason: string }
+
+/** From a worker to the broker. */
+export type FromWorker =
+  /** The fronts are there: connections may come. */
+  | { type: 'ready'; version: number; cage: CageReport }
+  | { type: 'ask'; id: number; method: GateMethod; request: unknown }
+  | { type: 'pong'; number: number }
+  /** A connection that the worker was given is closed. */
+  | { type: 'closed'; connection: number }
+  | { type: 'drained' }

@@ -1,0 +1,36 @@
+/**
+ * Queries that are built and compiled once. Kysely does both at each call, which takes longer than SQLite
+ * needs for the few rows of a sign-in or a review. Their text depends on no value.
+ */
+import { type Compilable, CompiledQuery } from 'kysely'
+import type { Db } from '../migrations/schema.ts'
+
+/** Stands for a value while the query is built. */
+class Place {
+  readonly index: number
+
+  constructor(index: number) {
+    this.index = index
+  }
+}
+
+/**
+ * Returns a function that runs the query with the values of each call. `build` is called once, with
+ * placeholders: it binds them, and looks at none.
+ */
+export function keptQuery<V extends readonly unknown[], R>(
+  build: (db: Db, ...values: V) => Compilable<R>,
+): (db: Db, ...values: V) => Promise<R[]> {
+  let known: CompiledQuery<R> | undefined
+  return async (db, ...values) => {
+    known ??= build(db, ...(values.map((_, index) => new Place(index)) as unknown as V)).compile()
+    const parameters = known.parameters.map((one) => (one instanceof Place ? values[one.index] : one))
+    return (await db.executeQuery<R>({ ...known, parameters })).rows
+  }
+}
+
+/** Returns a function that runs the statement, which has no values and returns no rows. */
+export function keptStatement(text: string): (db: Db) => Promise<unknown> {
+  const query = CompiledQuery.raw(text)
+  return (db) => db.executeQuery(query)
+}

@@ -1,0 +1,309 @@
+/** One session worker: its process, the messages to and from it, and how it is found to hang. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import type { CageReport } from '../confine/report.ts'
+import type { FrontName, FrontSettings } from '../contract/front-settings.ts'
+import type { Source } from '../contract/gate.ts'
+import { encodeMessage, MessageReader, WireError } from '../contract/wire.ts'
+import {
+  type FromWorker,
+  HANDLES_DESCRIPTOR,
+  MESSAGES_DESCRIPTOR,
+  type PassedConnection,
+  type ToWorker,
+  WORKER_VERSION,
+} from '../contract/worker.ts'
+import type { PassConnection } from '../sockets/pass.ts'
+import { BreachError, messageOf } from './requests.ts'
+import { Seat, type SeatGate } from './seat.ts'
+
+/** Milliseconds between two pings. */
+const PING_MS = 1_000
+/** Pings without an answer after which a worker hangs; a busy machine delays some. */
+const MAX_UNANSWERED = 10
+/** Milliseconds for the start; a machine may be busy. */
+const START_MS = 60_000
+/** Bytes that wait for a worker to read them: it does not read any more. */
+const MAX_UNREAD = 64 * 1024 * 1024
+/** Requests in progress above which nothing more of the worker is read, until half of them are answered. */
+const MAX_REQUESTS = 4_000
+/** Bytes of one report on standard error, and reports a second. */
+const MAX_REPORT = 4_096
+const MAX_REPORTS = 20
+const PAGE = 4096
+
+/** How a worker is started. */
+export interface WorkerCommand {
+  file: string
+  arguments: string[]
+  env: Record<string, string>
+  uid?: number
+  gid?: number
+}
+
+export interface WorkerOptions {
+  command: WorkerCommand
+  settings: FrontSettings
+  gate: SeatGate
+  pass: PassConnection
+  /** Resident bytes at which the worker is ended. */
+  maxMemory: number
+  /** Called when the worker takes connections, with the bounds that hold it, as it reports them. */
+  onBegun: (report: CageReport) => void
+  /** Milliseconds between two pings, and for the start; defaults: see above. */
+  pingMs?: number
+  startMs?: number
+  /** A line for the log. */
+  warn: (message: string, details: object) => void
+  /** Called once, when the worker is gone and all that it had is closed. */
+  onEnded: (end: WorkerEnd) => void
+}
+
+export interface WorkerEnd {
+  pid: number
+  /** Why, as a user reads it: `its session worker …`. */
+  reason: string
+  /** Sessions that ended with it. */
+  sessions: number
+}
+
+export class SessionWorker {
+  readonly #options: WorkerOptions
+  readonly #child: ChildProcess
+  readonly #messages: Socket
+  readonly #handles: Socket
+  readonly #seat: Seat
+  readonly #reader = new MessageReader()
+  readonly #connections = new Map<number, Source>()
+  readonly #pings: NodeJS.Timeout
+  #next = 1
+  #sent = 0
+  #answered = 0
+  #requests = 0
+  #reports = MAX_REPORTS
+  #reason: string | undefined
+  #isReady = false
+  #onReady: { resolve: () => void; reject: (error: Error) => void } | undefined
+  #onDrained: (() => void) | undefined
+  readonly #ended: Promise<void>
+
+  private constructor(options: WorkerOptions) {
+    this.#options = options
+    const { file, env, uid, gid, arguments: words } = options.command
+    const stdio = ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'] as const
+    this.#child = spawn(file, words, {
+      stdio: [...stdio],
+      env,
+      cwd: '/',
+      ...(uid !== undefined && { uid }),
+      ...(gid !== undefined && { gid }),
+    })
+    this.#messages = this.#child.stdio[MESSAGES_DESCRIPTOR] as Socket
+    this.#handles = this.#child.stdio[HANDLES_DESCRIPTOR] as Socket
+    this.#seat = new Seat(options.gate, (notice) => this.#send({ type: 'notice', notice }))
+    this.#messages.on('data', (piece) => this.#read(piece))
+    for (const socket of [this.#messages, this.#handles]) {
+      socket.on('error', () => undefined)
+      socket.on('close', () => this.destroy('it closed its connection to the broker'))
+    }
+    // Acknowledgements of Node's own channel: they tell nothing, and are not parsed.
+    this.#handles.resume()
+    this.#child.stderr?.on('data', (text: Buffer) => this.#report(text))
+    this.#pings = setInterval(() => this.#look(), options.pingMs ?? PING_MS)
+    this.#ended = new Promise<void>((resolve) => {
+      this.#child.on('error', (error) => {
+        this.#reason ??= `could not be started: ${error.message}`
+        if (this.#child.pid === undefined) resolve()
+      })
+      this.#child.once('exit', (code, signal) => {
+        this.#reason ??= signal === null ? `ended by itself (exit code ${code})` : `was ended by ${signal}`
+        resolve()
+      })
+    }).then(() => this.#onExit())
+    this.#send({ type: 'begin', version: WORKER_VERSION, settings: options.settings })
+  }
+
+  /** Resolves when the worker takes connections. Rejects if it ends before, or takes too long. */
+  static async start(options: WorkerOptions): Promise<SessionWorker> {
+    const worker = new SessionWorker(options)
+    const late = setTimeout(() => worker.destroy('did not begin in time'), options.startMs ?? START_MS)
+    try {
+      await new Promise<void>((resolve, reject) => {
+        worker.#onReady = { resolve, reject }
+      })
+    } finally {
+      clearTimeout(late)
+    }
+    return worker
+  }
+
+  /** 0 if it could not be started. */
+  get pid(): number {
+    return this.#child.pid ?? 0
+  }
+
+  /** Number of connections, signed in or not. */
+  get connections(): number {
+    return this.#connections.size
+  }
+
+  get sessions(): number {
+    return this.#seat.sessions
+  }
+
+  /** Passes a connection on. Returns false if the worker cannot have it: the caller still owns it. */
+  give(front: FrontName, descriptor: number, source: Source): boolean {
+    if (this.#reason !== undefined) return false
+    const connection = this.#next++
+    this.#connections.set(connection, source)
+    this.#seat.arrived(source)
+    const passed: PassedConnection = { front, connection }
+    if (this.#options.pass(this.#handles, descriptor, passed)) return true
+    this.#closed(connection)
+    return false
+  }
+
+  /** Settings for new connections. */
+  change(settings: FrontSettings): void {
+    this.#send({ type: 'settings', settings })
+  }
+
+  /** Ends all connections after `graceMs`, with this reason, and then the worker. Resolves when it is gone. */
+  async drain(graceMs: number, reason: string): Promise<void> {
+    if (this.#reason !== undefined) return await this.#ended
+    const drained = new Promise<void>((resolve) => {
+      this.#onDrained = resolve
+    })
+    this.#send({ type: 'drain', graceMs, reason })
+    await Promise.race([drained, this.#ended])
+    this.destroy(reason)
+    await this.#ended
+  }
+
+  /** Ends the worker now: its sessions are closed for this reason. */
+  destroy(reason: string): void {
+    if (this.#reason !== undefined) return
+    this.#reason = reason
+    this.#child.kill('SIGKILL')
+  }
+
+  async #onExit(): Promise<void> {
+    clearInterval(this.#pings)
+    this.#messages.destroy()
+    this.#handles.destroy()
+    const reason = `the session worker ${this.#reason}`
+    const { sessions } = this.#seat
+    const { warn } = this.#options
+    const { closed, failures } = await this.#seat.close(reason)
+    for (const line of closed) warn(line, {})
+    for (const error of failures) warn('what a session worker left could not be closed', { error })
+    if (this.#isReady) this.#options.onEnded({ pid: this.pid, reason, sessions })
+    else this.#onReady?.reject(new Error(reason))
+  }
+
+  #send(message: ToWorker): void {
+    if (this.#reason !== undefined) return
+    if (this.#messages.writableLength > MAX_UNREAD) {
+      this.destroy('did not read what the broker sent')
+      return
+    }
+    this.#messages.cork()
+    for (const part of encodeMessage(message)) this.#messages.write(part)
+    this.#messages.uncork()
+  }
+
+  #read(piece: Buffer): void {
+    if (this.#reason !== undefined) return
+    try {
+      for (const message of this.#reader.read(piece)) this.#take(messageOf(message))
+    } catch (error) {
+      this.#breach(error)
+    }
+  }
+
+  #breach(error: unknown): void {
+    if (!(error instanceof BreachError || error instanceof WireError)) throw error
+    this.destroy(`was ended, because it broke the rules of its messages: ${error.message}`)
+  }
+
+  #take(message: FromWorker): void {
+    switch (message.type) {
+      case 'ready':
+        if (message.version !== WORKER_VERSION) throw new BreachError('it is of another version')
+        if (this.#isReady) throw new BreachError('it began twice')
+        this.#isReady = true
+        this.#options.onBegun(message.cage)
+        this.#onReady?.resolve()
+        return
+      case 'pong':
+        // A worker cannot answer ahead.
+        if (message.number <= this.#sent) this.#answered = Math.max(this.#answered, message.number)
+        return
+      case 'closed':
+        this.#closed(message.connection)
+        return
+      case 'drained':
+        this.#onDrained?.()
+        return
+      case 'ask':
+        void this.#answer(message)
+    }
+  }
+
+  async #answer({ id, method, request }: FromWorker & { type: 'ask' }): Promise<void> {
+    this.#requests++
+    if (this.#requests >= MAX_REQUESTS) this.#messages.pause()
+    try {
+      const answer = await this.#seat.ask(method, request)
+      this.#send({ type: 'answer', id, answer })
+    } catch (error) {
+      if (error instanceof BreachError) this.#breach(error)
+      else this.#send({ type: 'failure', id, message: (error as Error).message })
+    } finally {
+      this.#requests--
+      if (this.#requests === MAX_REQUESTS / 2) this.#messages.resume()
+    }
+  }
+
+  #closed(connection: number): void {
+    const source = this.#connections.get(connection)
+    if (!source) return
+    this.#connections.delete(connection)
+    this.#seat.left(source)
+  }
+
+  /** Ends a worker that hangs, or takes too much memory. */
+  #look(): void {
+    this.#reports = MAX_REPORTS
+    if (this.#messages.isPaused()) this.#answered = this.#sent
+    if (this.#sent - this.#answered >= MAX_UNANSWERED) {
+      const silentMs = MAX_UNANSWERED * (this.#options.pingMs ?? PING_MS)
+      this.destroy(`did not answer for ${silentMs / 1000} s, and was ended`)
+      return
+    }
+    const { maxMemory } = this.#options
+    if (residentOf(this.pid) > maxMemory) {
+      this.destroy(`took more than ${Math.round(maxMemory / 1024 ** 2)} MiB of memory, and was ended`)
+      return
+    }
+    // Loading its code may take longer than an answer.
+    if (this.#isReady) this.#send({ type: 'ping', number: ++this.#sent })
+  }
+
+  /** Logs what the worker wrote on standard error; a worker that was taken over cannot fill the log. */
+  #report(text: Buffer): void {
+    if (this.#reports-- <= 0) return
+    const said = text.toString('utf8', 0, MAX_REPORT)
+    this.#options.warn('a session worker reports a fault', { pid: this.pid, said })
+  }
+}
+
+/** Returns the resident bytes of a process, or 0 if the system does not tell. */
+function residentOf(pid: number): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ')[1]) * PAGE
+  } catch {
+    return 0
+  }
+}

@@ -1,0 +1,204 @@
+/**
+ * What one session worker may ask of the gate. A seat knows the connections that its worker was given, and the
+ * sign-ins and sessions that came of them: nothing else can be named by it. A worker that names what is not its
+ * own, or sends what no worker sends, is in breach.
+ */
+import type { GateNotice, OpenRequest, Source } from '../contract/gate.ts'
+import type { GateMethod, GateRequest } from '../contract/worker.ts'
+import type { BrokerGate } from '../gate/gate.ts'
+import { ForeignFieldError } from '../gate/proxy-events.ts'
+import { BreachError, requestOf } from './requests.ts'
+
+/** A seat's share of the gate, for tests and for the one who makes it. */
+export type SeatGate = Pick<BrokerGate, GateMethod | 'onNotice' | 'isRunning' | 'isSignedIn' | 'abandon'>
+
+/** Methods that are not only about one session. */
+type OwnCase = 'authenticate' | 'open' | 'targets' | 'denied' | 'leave' | 'close' | 'event'
+
+/** Limit of requests of one worker that are not answered yet: thousands of sessions have a few each. */
+export const MAX_OPEN_REQUESTS = 20_000
+
+export class Seat {
+  readonly #gate: SeatGate
+  readonly #stopNotices: () => void
+  /** Number of connections of the worker, by address and port: a client may use a port for several fronts. */
+  readonly #sources = new Map<string, number>()
+  readonly #challenges = new Set<string>()
+  readonly #tokens = new Set<string>()
+  readonly #sessions = new Set<string>()
+  readonly #running = new Set<Promise<unknown>>()
+  #isClosed = false
+
+  /** `notify` gets the notices about sessions and sign-ins of this seat. */
+  constructor(gate: SeatGate, notify: (notice: GateNotice) => void) {
+    this.#gate = gate
+    this.#stopNotices = gate.onNotice((notice) => {
+      const isOwn =
+        notice.type === 'leave' ? this.#tokens.has(notice.identity) : this.#sessions.has(notice.session)
+      if (isOwn) notify(notice)
+    })
+  }
+
+  /** Number of sessions. */
+  get sessions(): number {
+    return this.#sessions.size
+  }
+
+  /** The worker was given a connection from there. */
+  arrived(source: Source): void {
+    const key = keyOf(source)
+    this.#sources.set(key, (this.#sources.get(key) ?? 0) + 1)
+  }
+
+  /** The connection from there is closed. */
+  left(source: Source): void {
+    const key = keyOf(source)
+    const left = (this.#sources.get(key) ?? 0) - 1
+    if (left > 0) this.#sources.set(key, left)
+    else this.#sources.delete(key)
+  }
+
+  /**
+   * Answers a request. Rejects with BreachError for one that no honest worker makes, and with the gate's own
+   * errors.
+   */
+  async ask(method: GateMethod, request: unknown): Promise<unknown> {
+    if (this.#isClosed) throw new Error('the session worker has ended')
+    if (this.#running.size >= MAX_OPEN_REQUESTS) throw new BreachError('too many requests at a time')
+    const answer = this.#answer(method, request)
+    this.#running.add(answer)
+    try {
+      return await answer
+    } finally {
+      this.#running.delete(answer)
+    }
+  }
+
+  /**
+   * Ends everything of a worker that has died: its sessions are sealed and accounted for, its sign-ins and
+   * challenges are forgotten. Returns a line for the log about each session, and the errors.
+   */
+  async close(reason: string): Promise<{ closed: string[]; failures: unknown[] }> {
+    this.#isClosed = true
+    this.#stopNotices()
+    // Requests in progress may open a session, or close one, yet.
+    await Promise.allSettled(this.#running)
+    const ended = [...this.#sessions].map((session) => this.#gate.abandon(session, reason))
+    const left = [...this.#tokens, ...this.#challenges].map((identity) => this.#gate.leave({ identity }))
+    const closed: string[] = []
+    const failures: unknown[] = []
+    for (const result of await Promise.allSettled([...ended, ...left])) {
+      if (result.status === 'rejected') failures.push(result.reason)
+      else if (result.value !== undefined) closed.push(result.value)
+    }
+    this.#sessions.clear()
+    this.#tokens.clear()
+    this.#challenges.clear()
+    return { closed, failures }
+  }
+
+  async #answer(method: GateMethod, asked: unknown): Promise<unknown> {
+    switch (method) {
+      case 'authenticate':
+        return await this.#authenticate(requestOf(method, asked))
+      case 'open':
+        return await this.#open(requestOf(method, asked))
+      case 'targets': {
+        const request = requestOf(method, asked)
+        this.#requireToken(request.identity)
+        return await this.#gate.targets(request)
+      }
+      case 'denied': {
+        const request = requestOf(method, asked)
+        this.#requireToken(request.identity)
+        return await this.#gate.denied(request)
+      }
+      case 'leave':
+        return await this.#leave(requestOf(method, asked))
+      case 'close': {
+        const request = requestOf(method, asked)
+        this.#requireSession(request.session)
+        await this.#gate.close(request)
+        this.#sessions.delete(request.session)
+        return
+      }
+      case 'event':
+        return await this.#event(requestOf(method, asked))
+      default:
+        return await this.#ofSession(method, asked)
+    }
+  }
+
+  async #authenticate(request: GateRequest<'authenticate'>): Promise<unknown> {
+    this.#requireSource(request.source)
+    // A guess at another worker's challenge is answered like any wrong answer.
+    if ('challenge' in request.proof && request.proof.method === 'keyboard-interactive') {
+      if (!this.#challenges.delete(request.proof.challenge)) return { result: 'rejected' }
+    }
+    const answer = await this.#gate.authenticate(request)
+    if (answer.result === 'accepted') this.#tokens.add(answer.identity.token)
+    if (answer.result === 'challenge') this.#challenges.add(answer.challenge.id)
+    return answer
+  }
+
+  async #open(request: OpenRequest): Promise<unknown> {
+    this.#requireToken(request.identity)
+    this.#requireSource(request.source)
+    let session: string | undefined
+    try {
+      const answer = await this.#gate.open(request, (id) => {
+        session = id
+        this.#sessions.add(id)
+      })
+      if (answer.result !== 'opened' && session !== undefined) this.#sessions.delete(session)
+      return answer
+    } catch (error) {
+      if (session !== undefined && !this.#gate.isRunning(session)) this.#sessions.delete(session)
+      throw error
+    }
+  }
+
+  async #event(request: GateRequest<'event'>): Promise<void> {
+    this.#requireSession(request.session)
+    try {
+      await this.#gate.event(request)
+    } catch (error) {
+      throw error instanceof ForeignFieldError ? new BreachError(error.message) : error
+    }
+  }
+
+  async #leave({ identity }: GateRequest<'leave'>): Promise<void> {
+    const isOwn = this.#tokens.delete(identity) || this.#challenges.delete(identity)
+    // A challenge that was answered, or a sign-in that was withdrawn, is gone already.
+    if (isOwn) await this.#gate.leave({ identity })
+    else if (this.#gate.isSignedIn(identity)) throw new BreachError('it named the sign-in of another worker')
+  }
+
+  #ofSession<M extends Exclude<GateMethod, OwnCase>>(method: M, asked: unknown): Promise<unknown> {
+    const request = requestOf(method, asked)
+    this.#requireSession(request.session)
+    const gate = this.#gate as unknown as Record<M, (request: GateRequest<M>) => Promise<unknown>>
+    return gate[method](request)
+  }
+
+  #requireSession(session: string): void {
+    if (this.#sessions.has(session)) return
+    if (this.#gate.isRunning(session)) throw new BreachError('it named the session of another worker')
+    throw new Error('there is no such session')
+  }
+
+  #requireToken(token: string): void {
+    if (this.#tokens.has(token)) return
+    if (this.#gate.isSignedIn(token)) throw new BreachError('it named the sign-in of another worker')
+    throw new Error('this identity is no longer signed in')
+  }
+
+  #requireSource(source: Source): void {
+    // It may have been closed a moment ago.
+    if (!this.#sources.has(keyOf(source))) throw new Error('there is no connection from there')
+  }
+}
+
+function keyOf({ address, port }: Source): string {
+  return `${address} ${port}`
+}

@@ -1,0 +1,90 @@
+/**
+ * A crowd of users at their shells, and the target that they are at, in one program of their own: thousands of
+ * real clients and servers would need more memory than the broker. It serves the commands of its parent.
+ */
+import { readFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import ssh2, { type AuthContext, type Client, type Connection } from 'ssh2'
+
+/** Messages from the parent. */
+export type CrowdOrder =
+  /** Opens shells until there are `count`. */
+  | { order: 'open'; count: number; port: number; login: string; key: string }
+  /** Closes all of them. */
+  | { order: 'close' }
+
+/** Messages to the parent. */
+export type CrowdNews =
+  | { news: 'listening'; port: number }
+  | { news: 'done' }
+  | { news: 'failed'; why: string }
+
+const AT_A_TIME = 8
+const PROMPT = 'crowd$ '
+const clients: Client[] = []
+const [hostKey = ''] = process.argv.slice(2)
+
+const report = (news: CrowdNews): void => void process.send?.(news)
+
+const server = new ssh2.Server({ hostKeys: [readFileSync(hostKey)] }, (connection: Connection) => {
+  connection.on('error', () => undefined)
+  connection.on('authentication', (context: AuthContext) => {
+    if (context.method === 'password') context.accept()
+    else context.reject(['password'])
+  })
+  connection.on('ready', () => {
+    connection.on('session', (accept) => {
+      const session = accept()
+      session.on('pty', (grant) => grant())
+      session.on('shell', (grant) => void grant().write(PROMPT))
+    })
+  })
+})
+
+/** Opens a shell on a terminal; resolves at its prompt. */
+function open(port: number, username: string, privateKey: Buffer): Promise<Client> {
+  return new Promise((resolve, reject) => {
+    const client = new ssh2.Client()
+    client.on('error', reject)
+    client.on('close', () => reject(new Error('the connection was closed')))
+    client.on('ready', () => {
+      client.shell({ term: 'xterm' }, (error, channel) => {
+        if (error) reject(error)
+        else channel.once('data', () => resolve(client))
+      })
+    })
+    client.connect({ host: '127.0.0.1', port, username, privateKey, readyTimeout: 60_000 })
+  })
+}
+
+async function openAll({ count, port, login, key }: CrowdOrder & { order: 'open' }): Promise<void> {
+  const privateKey = readFileSync(key)
+  let left = count - clients.length
+  const worker = async (): Promise<void> => {
+    while (left-- > 0) clients.push(await open(port, login, privateKey))
+  }
+  await Promise.all(Array.from({ length: AT_A_TIME }, worker))
+}
+
+async function closeAll(): Promise<void> {
+  const closed = clients.splice(0).map(
+    (client) =>
+      new Promise<void>((resolve) => {
+        client.on('close', () => resolve())
+        client.end()
+      }),
+  )
+  await Promise.all(closed)
+}
+
+process.on('message', (order: CrowdOrder) => {
+  const work = order.order === 'open' ? openAll(order) : closeAll()
+  work.then(
+    () => report({ news: 'done' }),
+    (error: unknown) => report({ news: 'failed', why: String(error) }),
+  )
+})
+process.on('disconnect', () => process.exit())
+server.listen(0, '127.0.0.1', () =>
+  report({ news: 'listening', port: (server.address() as AddressInfo).port }),
+)

@@ -1,0 +1,95 @@
+/** The build of a clone, and the program that runs it: with small sources in a folder of their own. */
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { build, isBuilt } from '../../bin/built.mjs'
+import { run } from '../peers/process.ts'
+
+const ROOT = join(import.meta.dirname, '..', '..')
+/** Prints how it was started. */
+const MAIN = `import { kind } from './kind.ts'
+const { pid, execArgv, env, argv } = process
+const malloc: (string | undefined)[] = [env['MALLOC_ARENA_MAX'], env['MALLOC_TRIM_THRESHOLD_']]
+console.log(JSON.stringify({ kind, pid, execArgv, malloc, words: argv.slice(2) }))
+`
+
+let folder: string
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'sallyport-built-'))
+  for (const name of ['src', 'proxies', 'recordings']) mkdirSync(join(folder, name))
+  for (const name of ['bin', 'package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json']) {
+    cpSync(join(ROOT, name), join(folder, name), { recursive: true })
+  }
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+  writeFileSync(join(folder, 'src', 'main.ts'), MAIN)
+  writeFileSync(
+    join(folder, 'src', 'kind.ts'),
+    "export const kind: string = import.meta.url.endsWith('.ts') ? 'sources' : 'build'\n",
+  )
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+/** Runs bin/sallyport.js of the folder; resolves to what its program printed. */
+async function started(words: string[], env: NodeJS.ProcessEnv = {}) {
+  const { MALLOC_ARENA_MAX, MALLOC_TRIM_THRESHOLD_, ...plain } = process.env
+  const args = ['--disable-warning=ExperimentalWarning', join(folder, 'bin', 'sallyport.js'), ...words]
+  const done = await run(process.execPath, args, { env: { ...plain, ...env }, timeout: 60_000 })
+  expect(done).toMatchObject({ code: 0, stderr: '' })
+  return JSON.parse(done.stdout)
+}
+
+test('a clone runs from its sources until they are built, and again after a change', async () => {
+  expect(isBuilt(folder)).toBe(false)
+  expect(await started(['version'])).toMatchObject({ kind: 'sources', words: ['version'] })
+  build(folder, { checks: false })
+  expect(isBuilt(folder)).toBe(true)
+  expect(await started(['version'])).toMatchObject({ kind: 'build', words: ['version'] })
+  appendFileSync(join(folder, 'src', 'kind.ts'), '// changed\n')
+  expect(isBuilt(folder)).toBe(false)
+  expect(await started(['version'])).toMatchObject({ kind: 'sources' })
+})
+
+test('a build has no output of a source that was removed, and none of types that are wrong', () => {
+  const other = join(folder, 'src', 'other.ts')
+  writeFileSync(other, 'export const other: number = 1\n')
+  build(folder, { checks: true })
+  rmSync(other)
+  expect(isBuilt(folder)).toBe(false)
+  build(folder, { checks: true })
+  expect(existsSync(join(folder, 'dist', 'src', 'main.js'))).toBe(true)
+  expect(existsSync(join(folder, 'dist', 'src', 'other.js'))).toBe(false)
+
+  writeFileSync(other, "export const other: number = 'no number'\n")
+  expect(() => build(folder, { checks: true })).toThrow('Command failed')
+  expect(isBuilt(folder)).toBe(false)
+})
+
+test('a package, which has no sources, runs its build', async () => {
+  build(folder, { checks: false })
+  for (const name of ['src', 'proxies', 'recordings']) rmSync(join(folder, name), { recursive: true })
+  expect(await started(['version'])).toMatchObject({ kind: 'build' })
+})
+
+test('serve runs with the settings for little memory, and keeps those of the environment', async () => {
+  build(folder, { checks: false })
+  const semi = '--max-semi-space-size=4'
+  const words = ['serve', '--config', 'a b']
+  const serving = await started(words)
+  expect(serving).toMatchObject({ kind: 'build', malloc: ['2', '131072'], words })
+  expect(serving.execArgv).toContain(semi)
+  expect(await started(words, { MALLOC_ARENA_MAX: '4' })).toMatchObject({ malloc: ['4', '131072'] })
+  const other = await started(['version'])
+  expect(other).toMatchObject({ malloc: [null, null] })
+  expect(other.execArgv).not.toContain(semi)
+})

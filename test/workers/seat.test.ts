@@ -1,0 +1,377 @@
+/** A seat at a real gate: the names that its worker may use, and the end of its sessions with it. */
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { FRAME } from '../../recordings/container/frames.ts'
+import { findRecording } from '../../recordings/storage/catalog.ts'
+import type {
+  AuthenticateAnswer,
+  Gate,
+  GateNotice,
+  OpenAnswer,
+  OpenSession,
+} from '../../src/contract/gate.ts'
+import type { GateMethod, GateRequest } from '../../src/contract/worker.ts'
+import { MAX_OPEN_REQUESTS, Seat } from '../../src/workers/seat.ts'
+import { type GateWorld, gateWorld, OTHER_SOURCE, SOURCE, signInOf, writing } from './world.ts'
+
+let world: GateWorld
+let seat: Seat
+/** Of another worker. */
+let foreign: Seat
+let notices: GateNotice[]
+
+beforeEach(async () => {
+  world = await gateWorld()
+  notices = []
+  seat = new Seat(world.gate, (notice) => notices.push(notice))
+  foreign = new Seat(world.gate, () => undefined)
+  seat.arrived(SOURCE)
+  foreign.arrived(OTHER_SOURCE)
+})
+afterEach(() => world.remove())
+
+async function tokenAt(at: Seat, user: 'ops1' | 'ops2', source = SOURCE): Promise<string> {
+  const answer = (await at.ask('authenticate', signInOf(user, source))) as AuthenticateAnswer
+  if (answer.result !== 'accepted') throw new Error(answer.result)
+  return answer.identity.token
+}
+
+async function openedAt(at: Seat, user: 'ops1' | 'ops2', source = SOURCE): Promise<OpenSession> {
+  const identity = await tokenAt(at, user, source)
+  const answer = (await at.ask('open', { identity, protocol: 'SSH', source })) as OpenAnswer
+  if (answer.result !== 'opened') throw new Error(answer.result)
+  return answer.session
+}
+
+/** Returns the kind of the error: a breach ends the worker, any other is an answer. */
+const errorOf = (answer: Promise<unknown>): Promise<string> =>
+  answer.then(
+    () => 'answered',
+    (error: Error) => error.name,
+  )
+
+const closing = (session: string): GateRequest<'close'> => ({
+  session,
+  result: 'success',
+  bytesIn: 1,
+  bytesOut: 2,
+  rightsUsed: [],
+})
+
+/** The requests that name a session. */
+const OF_SESSION = {
+  hostKey: (session) => ({ session, key: new Uint8Array(3) }),
+  event: (session) => ({ session, code: 'channel.open', fields: { subprotocol: 'SSH_SHELL' } }),
+  sign: (session) => ({ session, statement: new Uint8Array(64) }),
+  beginRecording: (session) => ({ session, parts: [new Uint8Array(9)] }),
+  appendRecording: (session) => ({ session, offset: 0, parts: [new Uint8Array(9)] }),
+  endRecording: (session) => ({ session }),
+  live: (session) => ({ session, frames: [] }),
+  close: closing,
+} satisfies { [M in GateMethod]?: (session: string) => GateRequest<M> }
+/** Those that name a sign-in. */
+const OF_SIGN_IN = {
+  targets: (identity) => ({ identity, protocol: 'SSH' }),
+  open: (identity) => ({ identity, protocol: 'SSH', source: SOURCE }),
+  denied: (identity) => ({ identity, protocol: 'SSH', what: 'x11-req', reason: 'no' }),
+  leave: (identity) => ({ identity }),
+} satisfies { [M in GateMethod]?: (identity: string) => GateRequest<M> }
+
+describe('the session of another worker', () => {
+  test.each(Object.entries(OF_SESSION))(
+    '%s for it is a breach, and does nothing',
+    async (method, requestFor) => {
+      const { id } = await openedAt(foreign, 'ops2', OTHER_SOURCE)
+      const before = await world.codes()
+      expect(await errorOf(seat.ask(method as GateMethod, requestFor(id)))).toBe('BreachError')
+      expect(await world.codes()).toEqual(before)
+      expect(world.gate.isRunning(id)).toBe(true)
+    },
+  )
+
+  test.each(Object.entries(OF_SESSION))(
+    '%s for one that nobody has is refused',
+    async (method, requestFor) => {
+      expect(await errorOf(seat.ask(method as GateMethod, requestFor('01ARZ3NDEKTSV4RRFFQ69G5FAV')))).toBe(
+        'Error',
+      )
+    },
+  )
+
+  test('its notices reach its own worker only', async () => {
+    const mine = await openedAt(seat, 'ops1')
+    const { id } = await openedAt(foreign, 'ops2', OTHER_SOURCE)
+    await world.gate.kill(id, 'suspicious', 'admin')
+    await world.gate.kill(mine.id, 'suspicious', 'admin')
+    expect(notices).toMatchObject([{ type: 'stop', session: mine.id }])
+  })
+})
+
+describe('the sign-in of another worker', () => {
+  test.each(Object.entries(OF_SIGN_IN))(
+    '%s for it is a breach, and does nothing',
+    async (method, requestFor) => {
+      const token = await tokenAt(foreign, 'ops2', OTHER_SOURCE)
+      const before = await world.codes()
+      expect(await errorOf(seat.ask(method as GateMethod, requestFor(token)))).toBe('BreachError')
+      expect(await world.codes()).toEqual(before)
+      expect(world.gate.isSignedIn(token)).toBe(true)
+    },
+  )
+
+  test.each(['targets', 'open', 'denied'] as const)(
+    '%s for one that nobody has is refused',
+    async (method) => {
+      expect(await errorOf(seat.ask(method, OF_SIGN_IN[method]('made-up')))).toBe('Error')
+    },
+  )
+
+  test('leave for one that is gone is answered: it may have been withdrawn', async () => {
+    const token = await tokenAt(seat, 'ops1')
+    for (let times = 0; times < 2; times++)
+      expect(await errorOf(seat.ask('leave', { identity: token }))).toBe('answered')
+    expect(world.gate.isSignedIn(token)).toBe(false)
+  })
+
+  test('one more connection of the same user has its own', async () => {
+    await tokenAt(foreign, 'ops1', OTHER_SOURCE)
+    const token = await tokenAt(seat, 'ops1')
+    expect(await errorOf(seat.ask('targets', OF_SIGN_IN.targets(token)))).toBe('answered')
+  })
+
+  test('answers to its challenge are a wrong answer, and leave it open', async () => {
+    const gate = { ...seatGate(), authenticate: vi.fn(challenged) }
+    const [mine, others] = [new Seat(gate, () => undefined), new Seat(gate, () => undefined)]
+    for (const one of [mine, others]) one.arrived(SOURCE)
+    const challenge = 'the challenge'
+    await others.ask('authenticate', signInOf('ops1'))
+    const proof = { method: 'keyboard-interactive', challenge, answers: ['123456'] }
+    expect(await mine.ask('authenticate', { ...signInOf('ops1'), proof })).toEqual({ result: 'rejected' })
+    expect(gate.authenticate).toHaveBeenCalledTimes(1)
+    await others.ask('authenticate', { ...signInOf('ops1'), proof })
+    expect(gate.authenticate).toHaveBeenCalledTimes(2)
+    // Once.
+    await others.ask('authenticate', { ...signInOf('ops1'), proof })
+    expect(gate.authenticate).toHaveBeenCalledTimes(3)
+  })
+})
+
+async function challenged(): Promise<AuthenticateAnswer> {
+  return { result: 'challenge', challenge: { id: 'the challenge', title: '', instructions: '', prompts: [] } }
+}
+
+/** A gate that fails at everything but what a test puts in its place. */
+function seatGate() {
+  const unexpected = () => Promise.reject(new Error('not expected'))
+  const methods = [
+    'authenticate',
+    'targets',
+    'open',
+    'hostKey',
+    'event',
+    'denied',
+    'sign',
+    'close',
+    'live',
+    'leave',
+  ] as const
+  const files = ['beginRecording', 'appendRecording', 'endRecording', 'abandon'] as const
+  return {
+    ...(Object.fromEntries([...methods, ...files].map((name) => [name, unexpected])) as unknown as Gate & {
+      abandon: (id: string) => Promise<string>
+    }),
+    onNotice: () => () => undefined,
+    isRunning: () => false,
+    isSignedIn: () => false,
+  }
+}
+
+describe('a connection that the worker was not given', () => {
+  test.each([
+    ['another address', { ...SOURCE, address: '192.0.2.99' }],
+    ['another port', { ...SOURCE, port: SOURCE.port + 1 }],
+    ["another worker's", OTHER_SOURCE],
+  ])('%s: nobody signs in from there', async (_what, source) => {
+    expect(await errorOf(seat.ask('authenticate', signInOf('ops1', source)))).toBe('Error')
+    expect(await world.codes()).toEqual([])
+  })
+
+  test('nothing is opened from there', async () => {
+    const identity = await tokenAt(seat, 'ops1')
+    const request = { identity, protocol: 'SSH', source: OTHER_SOURCE }
+    expect(await errorOf(seat.ask('open', request))).toBe('Error')
+    expect(world.gate.running).toBe(0)
+  })
+
+  test('it is one as soon as it is closed', async () => {
+    seat.left(SOURCE)
+    expect(await errorOf(seat.ask('authenticate', signInOf('ops1')))).toBe('Error')
+  })
+
+  test('a client that uses one port for two fronts has two connections', async () => {
+    seat.arrived(SOURCE)
+    seat.left(SOURCE)
+    expect(await errorOf(seat.ask('authenticate', signInOf('ops1')))).toBe('answered')
+    seat.left(SOURCE)
+    expect(await errorOf(seat.ask('authenticate', signInOf('ops1')))).toBe('Error')
+  })
+})
+
+describe('one credential for one proof', () => {
+  const open = (identity: string) => seat.ask('open', { identity, protocol: 'SSH', source: SOURCE })
+
+  test('a second session by the same sign-in is denied, also when the first is closed', async () => {
+    const identity = await tokenAt(seat, 'ops1')
+    expect(await open(identity)).toMatchObject({ result: 'opened' })
+    expect(await open(identity)).toMatchObject({
+      result: 'denied',
+      message: expect.stringContaining('sign in again'),
+    })
+    const [session] = (await world.store.sessions.list({})).items
+    await seat.ask('close', closing(session!.id))
+    expect(await open(identity)).toMatchObject({ result: 'denied' })
+    expect((await world.codes()).filter((code) => code === 'session.open')).toHaveLength(1)
+  })
+
+  test('of two requests at the same moment one opens', async () => {
+    const identity = await tokenAt(seat, 'ops1')
+    const answers = (await Promise.all([open(identity), open(identity)])) as OpenAnswer[]
+    expect(answers.map(({ result }) => result).toSorted()).toEqual(['denied', 'opened'])
+  })
+
+  test('one that was denied did not hand it out', async () => {
+    const identity = await tokenAt(seat, 'ops1')
+    const prepare = vi.spyOn(world.recordings, 'prepare').mockRejectedValueOnce(new Error('no space left'))
+    expect(await open(identity)).toMatchObject({ result: 'denied' })
+    expect(await open(identity)).toMatchObject({ result: 'opened' })
+    expect(prepare).toHaveBeenCalledTimes(2)
+  })
+
+  test('no target but that of the user is listed or opened', async () => {
+    const identity = await tokenAt(seat, 'ops1')
+    expect(await seat.ask('targets', { identity, protocol: 'SSH' })).toMatchObject({
+      targets: [{ target: 'root@local:srv1:ssh' }],
+      total: 1,
+    })
+    const request = { identity, protocol: 'SSH', source: SOURCE, target: 'root@local:srv2:ssh' }
+    expect(await seat.ask('open', request)).toMatchObject({ result: 'denied' })
+  })
+})
+
+describe('events', () => {
+  test.each([
+    ['who acted', 'command', { object: 'ls', user: 'admin' }],
+    ['from where', 'command', { object: 'ls', client_ip: '203.0.113.9' }],
+    ['of which session', 'command', { object: 'ls', session: 'S' }],
+    ['by a code of the broker', 'auth.success', { user: 'admin' }],
+    ['by no code', 'toString', {}],
+    ['by a field of every object', 'command', JSON.parse('{"object":"ls","__proto__":{"user":"admin"}}')],
+  ])('saying %s is a breach', async (_what, code, fields) => {
+    const { id } = await openedAt(seat, 'ops1')
+    expect(await errorOf(seat.ask('event', { session: id, code, fields }))).toBe('BreachError')
+    expect((await world.codes()).slice(2)).toEqual(['session.kill'])
+  })
+
+  test('an audit log that cannot be written is no breach', async () => {
+    const { id } = await openedAt(seat, 'ops1')
+    vi.spyOn(world.store.audit, 'append').mockRejectedValue(new Error('disk full'))
+    const request = { session: id, code: 'channel.open', fields: { subprotocol: 'SSH_SHELL' } }
+    expect(await errorOf(seat.ask('event', request))).toBe('Error')
+  })
+})
+
+describe('when the worker ends', () => {
+  test('its sessions are closed with the reason and sealed, and those of others run on', async () => {
+    const mine = await openedAt(seat, 'ops1')
+    const theirs = await openedAt(foreign, 'ops2', OTHER_SOURCE)
+    const writer = await writing(gateOf(seat), mine)
+    writer.write(FRAME.channelOpen, 0, Buffer.from('{"kind":"shell"}'))
+    await writer.flush()
+    expect(seat.sessions).toBe(1)
+    const { closed, failures } = await seat.close('the session worker was ended by SIGKILL')
+    expect(failures).toEqual([])
+    expect(closed).toEqual([expect.stringContaining(`session ${mine.id} of ops1`)])
+    expect(await world.store.sessions.find(mine.id)).toMatchObject({
+      result: 'lost',
+      reason: expect.stringContaining('the session worker was ended by SIGKILL'),
+      recording: { state: 'recovered' },
+    })
+    expect((await findRecording(world.recordings.root, mine.id))?.state).toBe('recovered')
+    expect(world.gate.isRunning(mine.id)).toBe(false)
+    expect(world.gate.isRunning(theirs.id)).toBe(true)
+    expect((await world.store.sessions.find(theirs.id))?.end).toBeUndefined()
+    await writer.close({ result: 'failure' }).catch(() => undefined)
+  })
+
+  test('its sign-ins and challenges are forgotten, and requests are refused', async () => {
+    const token = await tokenAt(seat, 'ops1')
+    const others = await tokenAt(foreign, 'ops2', OTHER_SOURCE)
+    await seat.close('died')
+    expect(world.gate.isSignedIn(token)).toBe(false)
+    expect(world.gate.isSignedIn(others)).toBe(true)
+    expect(await errorOf(seat.ask('authenticate', signInOf('ops1')))).toBe('Error')
+    expect(await errorOf(seat.ask('targets', OF_SIGN_IN.targets(others)))).toBe('Error')
+  })
+
+  test('a session that is being opened is closed as soon as it is open', async () => {
+    const identity = await tokenAt(seat, 'ops1')
+    const opening = seat.ask('open', { identity, protocol: 'SSH', source: SOURCE })
+    const { closed } = await seat.close('died')
+    expect(await opening).toMatchObject({ result: 'opened' })
+    expect(closed).toHaveLength(1)
+    expect(world.gate.running).toBe(0)
+    const { items } = await world.store.sessions.list({})
+    expect(items).toMatchObject([{ result: 'lost', reason: expect.stringContaining('died') }])
+  })
+
+  test('a sign-in that is being judged is forgotten as soon as it is one', async () => {
+    const signing = seat.ask('authenticate', signInOf('ops1'))
+    await seat.close('died')
+    const { identity } = (await signing) as Extract<AuthenticateAnswer, { result: 'accepted' }>
+    expect(world.gate.isSignedIn(identity.token)).toBe(false)
+  })
+
+  test('a session that is being closed is closed once, as it said', async () => {
+    const { id } = await openedAt(seat, 'ops1')
+    const request = seat.ask('close', closing(id))
+    const { closed } = await seat.close('died')
+    await request
+    expect(closed).toEqual([])
+    expect((await world.codes()).filter((code) => code === 'session.close')).toHaveLength(1)
+    expect(await world.store.sessions.find(id)).toMatchObject({ result: 'success' })
+  })
+
+  test('a session that cannot be accounted for is reported, and the others are closed', async () => {
+    const mine = await openedAt(seat, 'ops1')
+    await openedAt(seat, 'ops2')
+    const abandon = world.gate.abandon.bind(world.gate)
+    vi.spyOn(world.gate, 'abandon').mockImplementation((id, reason) =>
+      id === mine.id ? Promise.reject(new Error('disk full')) : abandon(id, reason),
+    )
+    const { closed, failures } = await seat.close('died')
+    expect(closed).toHaveLength(1)
+    expect(failures).toEqual([new Error('disk full')])
+  })
+
+  test('its notices come no more', async () => {
+    const { id } = await openedAt(seat, 'ops1')
+    const closing = seat.close('died')
+    await world.gate.kill(id, 'suspicious', 'admin')
+    await closing
+    expect(notices).toEqual([])
+  })
+})
+
+test('more requests at a time than thousands of sessions make are a breach', async () => {
+  const gate = { ...seatGate(), authenticate: () => new Promise<never>(() => undefined) }
+  const flooded = new Seat(gate, () => undefined)
+  flooded.arrived(SOURCE)
+  for (let i = 0; i < MAX_OPEN_REQUESTS; i++) void flooded.ask('authenticate', signInOf('ops1'))
+  expect(await errorOf(flooded.ask('authenticate', signInOf('ops1')))).toBe('BreachError')
+})
+
+/** Returns the gate as the worker of that seat has it. */
+function gateOf(at: Seat): Gate {
+  return new Proxy({} as Gate, {
+    get: (_none, method: GateMethod) => (request: unknown) => at.ask(method, request),
+  })
+}
