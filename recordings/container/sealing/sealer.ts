@@ -72,6 +72,8 @@ export class Sealer {
         }
         const buffer = plain.buffer as ArrayBuffer
         const fields = { recording, number, first, last, frames, compress, buffer, length: plain.length }
+        // The process waits for its last groups.
+        if (this.#open.size === 0) this.#thread.ref()
         const sealed = this.#open.ask((id) => this.#waiting.push({ id, ...fields }))
         this.#post()
         return sealed
@@ -135,6 +137,7 @@ export class Sealer {
       const body = [bufferOf(head), bufferOf(ciphertext), bufferOf(tag)] as const
       this.#open.answer(id, { body, hash: bufferOf(hash) })
     }
+    if (this.#open.size === 0) this.#thread.unref()
   }
 
   #lost(error: Error): void {
