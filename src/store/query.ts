@@ -16,6 +16,7 @@ import {
   SortError,
 } from './engine/errors.ts'
 import { keptQuery } from './engine/kept-query.ts'
+import { isLarge, isScan, readAside } from './long-search.ts'
 import type { Db, Schema } from './migrations/schema.ts'
 import { type SqlFields, sortOf, where } from './searchable.ts'
 import type { Listed, Page } from './store.ts'
@@ -32,7 +33,7 @@ const MANY = 1000
  * Returns the objects of a page, each made from its row by `object`, and their number on all pages. Sorted by
  * `standard` by default; the id breaks ties, so that pages neither overlap nor leave gaps. `known`: the
  * number of objects without a search, if it takes no counting.
- * @throws SortError, SearchError
+ * @throws SortError, SearchError, StoreBusyError
  */
 export async function listed<DB, TB extends keyof DB, O, T>(
   query: SelectQueryBuilder<DB, TB, O>,
@@ -56,11 +57,14 @@ export async function listed<DB, TB extends keyof DB, O, T>(
     const page = (most: boolean) => ordered(query.where(where(condition, fields, most)))
     // An unknown sort key is an error even if nothing is found.
     page(false)
-    const total = await countOf(query.where(where(condition, fields, false)))
+    const matching = counting(query.where(where(condition, fields, false)))
+    const isLong = (await isScan(matching)) && isLarge(await countAll())
+    const read = isLong ? readAside : executed
+    const total = totalOf(await read(matching))
     if (total === 0) return { items: [], total }
     const most = total > MANY && total * 2 > (await countAll())
     if (inPieces) return { items: [], total, pieces: piecesOf(page(most), object) }
-    return { items: (await page(most).execute()).map(object), total }
+    return { items: (await read(page(most))).map(object), total }
   }
   if (inPieces) return { items: [], total: await countAll(), pieces: piecesOf(ordered(query), object) }
   const rows = await ordered(query).execute()
@@ -84,9 +88,16 @@ async function* piecesOf<DB, TB extends keyof DB, O, T>(
   if (piece.length > 0) yield piece
 }
 
+const executed = <DB, TB extends keyof DB, O>(query: SelectQueryBuilder<DB, TB, O>) => query.execute()
+
+function counting<DB, TB extends keyof DB, O>(query: SelectQueryBuilder<DB, TB, O>) {
+  return query.clearSelect().select(sql<number>`count(*)`.as('total'))
+}
+
+const totalOf = (rows: readonly unknown[]): number => (rows[0] as { total: number }).total
+
 async function countOf<DB, TB extends keyof DB, O>(query: SelectQueryBuilder<DB, TB, O>): Promise<number> {
-  const count = query.clearSelect().select(sql<number>`count(*)`.as('total'))
-  return ((await count.executeTakeFirstOrThrow()) as { total: number }).total
+  return totalOf(await counting(query).execute())
 }
 
 function sortKey(name: string, fields: SqlFields) {

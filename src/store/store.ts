@@ -57,7 +57,7 @@ export interface Listed<T> {
 
 export interface Repository<T extends { id: Id }> {
   /**
-   * @throws StoreBusyError from the pieces
+   * @throws StoreBusyError from the pieces, and from a search that no index serves
    * @throws SortError if `sort` names a key that the collection is not sorted by
    * @throws SearchError if `search` names an unknown field, or a value that the field cannot have
    */

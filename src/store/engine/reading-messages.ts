@@ -1,4 +1,5 @@
 /** Messages between the store and its reading thread: plain data. */
+import type { SearchError } from '../../search/grammar.ts'
 
 export interface ReadingData {
   /** Path of the database file. */
@@ -15,5 +16,7 @@ export type ReadingCall =
 
 export type ReadingAnswer =
   | { cursor: number; rows: unknown[]; isLast: boolean }
-  /** `isBusy`: there may be room later. */
-  | { cursor: number; failure: string; isBusy: boolean }
+  /** `isBusy`: there may be room later. `search`: fault of the search, not of the database. */
+  | { cursor: number; failure: string; isBusy: boolean; search?: SearchFlaw }
+
+export type SearchFlaw = Pick<SearchError, 'fault' | 'position' | 'expected' | 'found'>

@@ -2,6 +2,8 @@
  * Reads long lists in a separate thread: sorting 100,000 rows, or transferring them at once, would stop all
  * sessions meanwhile. The thread starts with the first list, and again after its death.
  */
+
+import { SearchError } from '../../search/grammar.ts'
 import { programBeside, Thread } from '../../threads/thread.ts'
 import { StoreBusyError } from './errors.ts'
 import type { ReadingAnswer, ReadingCall, ReadingData } from './reading-messages.ts'
@@ -73,11 +75,16 @@ export class ReadingThread {
     const waiting = this.#cursors.get(answer.cursor)
     if (!waiting) return
     this.#cursors.set(answer.cursor, undefined)
-    if ('failure' in answer) waiting.reject(answer.isBusy ? new StoreBusyError() : new Error(answer.failure))
+    if ('failure' in answer) waiting.reject(errorOf(answer))
     else waiting.resolve(answer)
   }
 
   #lost(error: Error): void {
     for (const waiting of this.#cursors.values()) waiting?.reject(error)
   }
+}
+
+function errorOf({ failure, isBusy, search }: Extract<ReadingAnswer, { failure: string }>): Error {
+  if (search) return new SearchError(search.fault, search.position, search.expected, search.found)
+  return isBusy ? new StoreBusyError() : new Error(failure)
 }

@@ -10,8 +10,9 @@ import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { setImmediate as aside } from 'node:timers/promises'
 import { deserialize, serialize } from 'node:v8'
 import { parentPort, workerData } from 'node:worker_threads'
+import { SearchError } from '../../search/grammar.ts'
 import { Patterns } from './patterns.ts'
-import type { ReadingAnswer, ReadingCall, ReadingData } from './reading-messages.ts'
+import type { ReadingAnswer, ReadingCall, ReadingData, SearchFlaw } from './reading-messages.ts'
 import { NoRoomError, Room, Spool } from './reading-spool.ts'
 
 /** Time that a statement waits for another process. */
@@ -69,6 +70,7 @@ async function readAll(): Promise<void> {
         cursor: cursor.call.cursor,
         failure: error instanceof Error ? error.message : String(error),
         isBusy: error instanceof NoRoomError,
+        ...(error instanceof SearchError && { search: flawOf(error) }),
       }
     }
     cursor.isRead = true
@@ -76,6 +78,13 @@ async function readAll(): Promise<void> {
   }
   isReading = false
 }
+
+const flawOf = ({ fault, position, expected, found }: SearchError): SearchFlaw => ({
+  fault,
+  position,
+  expected,
+  found,
+})
 
 /** Reads all rows into the spool, and sends pieces of other lists meanwhile. @throws NoRoomError */
 async function read(cursor: Cursor): Promise<void> {
