@@ -31,8 +31,8 @@ const LAG = /^sallyport_nodejs_eventloop_lag_max_seconds(\{[^}]*\})? (\S+)$/gm
 export interface Point {
   what: string
   sessions: number
-  processes: { number: number; proportional: number; resident: number }[]
-  proportional: number
+  processes: { number: number; own: number; files: number }[]
+  /** Resident bytes of all processes, with the files that they share counted once. */
   resident: number
   /** Longest pause of the worst loop in each window, in milliseconds; on a busy machine the median holds. */
   pauses: number[]
@@ -115,17 +115,13 @@ async function point(broker: Broker, tree: ProcessTree, what: string, sessions: 
     await sleep(PAUSE_WINDOW_MS)
     pauses.push(await longestPause(broker))
   }
-  const processes = tree
-    .memory()
-    .map(({ number, proportional, resident }) => ({ number, proportional, resident }))
-  const sum = (value: (one: Point['processes'][number]) => number): number =>
-    processes.reduce((total, one) => total + value(one), 0)
+  const processes = tree.memory()
+  const files = Math.max(...processes.map((one) => one.files))
   return {
     what,
     sessions,
     processes,
-    proportional: sum((one) => one.proportional),
-    resident: sum((one) => one.resident),
+    resident: processes.reduce((total, { own }) => total + own, files),
     pauses,
   }
 }
@@ -151,23 +147,23 @@ export function showMemory(points: readonly Point[]): string {
   return table([
     [
       'memory',
-      'PSS, MiB',
-      'RSS, MiB',
-      'PSS/session, KiB',
+      'resident, MiB',
       'to start',
+      'KiB a session',
       'longest pause, ms: median',
       'most',
-      'PSS of each process',
+      'of each process, and files',
     ],
-    ...points.map(({ what, sessions, processes, proportional, resident, pauses }) => [
+    ...points.map(({ what, sessions, processes, resident, pauses }) => [
       what,
-      (proportional / MIB).toFixed(0),
       (resident / MIB).toFixed(0),
-      sessions === 0 ? '-' : ((proportional - (start?.proportional ?? 0)) / sessions / KIB).toFixed(0),
-      `× ${(proportional / (start?.proportional ?? 1)).toFixed(2)}`,
+      `× ${(resident / (start?.resident ?? 1)).toFixed(2)}`,
+      sessions === 0 ? '-' : ((resident - (start?.resident ?? 0)) / sessions / KIB).toFixed(0),
       median(pauses).toFixed(1),
       Math.max(...pauses).toFixed(1),
-      processes.map((one) => (one.proportional / MIB).toFixed(0)).join(' + '),
+      [...processes.map(({ own }) => own), Math.max(...processes.map(({ files }) => files))]
+        .map((bytes) => (bytes / MIB).toFixed(0))
+        .join(' + '),
     ]),
   ])
 }

@@ -97,13 +97,12 @@ export class ProcessTree {
     }
   }
 
-  /** Returns the bytes of each process: proportional (shared pages by part) and resident. */
-  memory(): { pid: number; number: number; proportional: number; resident: number }[] {
+  /** Returns the bytes of each process: of its own, and of files (Node and its libraries), which they share. */
+  memory(): { number: number; own: number; files: number }[] {
     return this.pids.map((pid) => ({
-      pid,
       number: this.#numbers.get(pid) ?? 0,
-      proportional: kibibytes(pid, 'smaps_rollup', 'Pss'),
-      resident: kibibytes(pid, 'status', 'VmRSS'),
+      own: kibibytes(pid, 'RssAnon') + kibibytes(pid, 'RssShmem'),
+      files: kibibytes(pid, 'RssFile'),
     }))
   }
 }
@@ -116,10 +115,10 @@ function threadsOf(pid: number): string[] {
   }
 }
 
-/** Returns a value of /proc/PID/FILE in bytes, or 0 if the process has ended. */
-function kibibytes(pid: number, file: string, key: string): number {
+/** Returns a value of a process's status in bytes, or 0 if the process has ended. */
+function kibibytes(pid: number, key: string): number {
   try {
-    const text = readFileSync(`/proc/${pid}/${file}`, 'utf8')
+    const text = readFileSync(`/proc/${pid}/status`, 'utf8')
     return Number(new RegExp(`^${key}:\\s+(\\d+) kB`, 'm').exec(text)?.[1] ?? 0) * 1024
   } catch {
     return 0
