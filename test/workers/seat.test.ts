@@ -6,11 +6,13 @@ import type {
   AuthenticateAnswer,
   Gate,
   GateNotice,
+  HostKeyAnswer,
   OpenAnswer,
   OpenSession,
 } from '../../src/contract/gate.ts'
 import type { GateMethod, GateRequest } from '../../src/contract/worker.ts'
 import { MAX_OPEN_REQUESTS, Seat } from '../../src/workers/seat.ts'
+import { hostKey } from '../gate/host-key.ts'
 import { type GateWorld, gateWorld, OTHER_SOURCE, SOURCE, signInOf, writing } from './world.ts'
 
 let world: GateWorld
@@ -219,31 +221,36 @@ describe('a connection that the worker was not given', () => {
 describe('one credential for one proof', () => {
   const open = (identity: string) => seat.ask('open', { identity, protocol: 'SSH', source: SOURCE })
 
+  const opened = async (identity: string): Promise<string> => {
+    const answer = (await open(identity)) as OpenAnswer
+    if (answer.result !== 'opened') throw new Error(answer.result)
+    return answer.session.id
+  }
+  const judged = (session: string) => seat.ask('hostKey', { session, key: hostKey('srv1') })
+  const CREDENTIALS = [{ type: 'password', password: 'root password' }]
+  const REFUSAL = expect.stringContaining('sign in again')
+
   test('a second session by the same sign-in is denied, also when the first is closed', async () => {
     const identity = await tokenAt(seat, 'ops1')
-    expect(await open(identity)).toMatchObject({ result: 'opened' })
-    expect(await open(identity)).toMatchObject({
-      result: 'denied',
-      message: expect.stringContaining('sign in again'),
-    })
-    const [session] = (await world.store.sessions.list({})).items
-    await seat.ask('close', closing(session!.id))
-    expect(await open(identity)).toMatchObject({ result: 'denied' })
+    const session = await opened(identity)
+    expect(await judged(session)).toEqual({ result: 'accepted', credentials: CREDENTIALS })
+    expect(await open(identity)).toMatchObject({ result: 'denied', message: REFUSAL })
+    await seat.ask('close', closing(session))
+    expect(await open(identity)).toMatchObject({ result: 'denied', message: REFUSAL })
     expect((await world.codes()).filter((code) => code === 'session.open')).toHaveLength(1)
   })
 
-  test('of two requests at the same moment one opens', async () => {
+  test('of two sessions at the same moment one gets it', async () => {
     const identity = await tokenAt(seat, 'ops1')
-    const answers = (await Promise.all([open(identity), open(identity)])) as OpenAnswer[]
-    expect(answers.map(({ result }) => result).toSorted()).toEqual(['denied', 'opened'])
+    const sessions = await Promise.all([opened(identity), opened(identity)])
+    const answers = (await Promise.all(sessions.map(judged))) as HostKeyAnswer[]
+    expect(answers.map(({ result }) => result).toSorted()).toEqual(['accepted', 'refused'])
   })
 
-  test('one that was denied did not hand it out', async () => {
+  test('a session that ends before its host key is accepted costs nothing', async () => {
     const identity = await tokenAt(seat, 'ops1')
-    const prepare = vi.spyOn(world.recordings, 'prepare').mockRejectedValueOnce(new Error('no space left'))
-    expect(await open(identity)).toMatchObject({ result: 'denied' })
-    expect(await open(identity)).toMatchObject({ result: 'opened' })
-    expect(prepare).toHaveBeenCalledTimes(2)
+    await seat.ask('close', closing(await opened(identity)))
+    expect(await judged(await opened(identity))).toEqual({ result: 'accepted', credentials: CREDENTIALS })
   })
 
   test('no target but that of the user is listed or opened', async () => {
