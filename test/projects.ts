@@ -39,6 +39,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/commands/session-workers.test.ts',
     'test/confine/cage.test.ts',
     'test/contents/follower.test.ts',
+    'test/control/control.test.ts',
     'test/csv/{commands,table}.test.ts',
     'test/dns/resolver.test.ts',
     'test/gate/{certificates,withdrawn}.test.ts',
