@@ -34,7 +34,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/backup/backup.test.ts',
     'test/bench/**/*.test.ts',
     'test/bin/**/*.test.ts',
-    'test/broker/metrics.test.ts',
+    'test/broker/{metrics,takeover}.test.ts',
     'test/config/bind-error.test.ts',
     'test/commands/session-workers.test.ts',
     'test/confine/cage.test.ts',

@@ -143,6 +143,7 @@ export class Broker {
   readonly #predecessors: Predecessors
   #control: ControlServer | undefined
   #state: ControlStatus['state'] = 'serving'
+  #isLeaving = false
   #singlesClosed: Promise<void> | undefined
   #stopping: Promise<void> | undefined
   readonly #closed = Promise.withResolvers<void>()
@@ -304,7 +305,7 @@ export class Broker {
       ...(restored ? [restoredFrom(restored)] : []),
       ...(replaced === undefined
         ? []
-        : [`it replaced process ${replaced}, where ${this.#gate.elsewhere.size} sessions run on`]),
+        : [`it replaced process ${replaced}; sessions that run on elsewhere: ${this.#gate.elsewhere.size}`]),
     ]
     await this.#audit.record('service.start', {
       object_type: 'service',
@@ -347,8 +348,10 @@ export class Broker {
    * if set.
    */
   async #handOver(pid: number, graceMs: number | undefined): Promise<void> {
-    if (this.#state !== 'serving') throw new Error('the broker is stopping, or was replaced already')
-    this.#state = 'replaced'
+    if (this.#state !== 'serving' || this.#isLeaving) {
+      throw new Error('the broker is stopping, or is being replaced already')
+    }
+    this.#isLeaving = true
     try {
       await this.#leaveSingles()
     } catch (error) {
@@ -359,6 +362,7 @@ export class Broker {
     this.#fronts?.close()
     this.#control?.makeRoom()
     this.#hold.release()
+    this.#state = 'replaced'
     this.#options.logger.info({ pid, sessions: this.#gate.running }, 'another broker has replaced this one')
     if (graceMs !== undefined) void this.stop('the bastion is being replaced', graceMs)
     else if (this.#gate.running === 0) this.#stopReplaced()
@@ -601,7 +605,7 @@ export class Broker {
   }
 
   async #reload(read: () => Config): Promise<void> {
-    if (this.#state === 'replaced') throw new Error('another broker has replaced this one')
+    if (this.#isLeaving) throw new Error('another broker has replaced this one')
     const told = { object_type: 'configuration', object: this.#config.file }
     let config: Config
     let sinks: Sink[]

@@ -84,7 +84,7 @@ describeWithPeers('a broker that replaces another', ['sshd', 'ssh'], () => {
     expect(eventsIn(broker.log())).toContainEqual(
       expect.objectContaining({
         event: 'service.start',
-        reason: `it replaced process ${old.pid}, where 1 sessions run on`,
+        reason: `it replaced process ${old.pid}; sessions that run on elsewhere: 1`,
       }),
     )
 
