@@ -59,6 +59,29 @@ describeWithPeers('a broker that is drained', ['sshd', 'ssh'], () => {
     expect(verified.stdout).toMatch(/^(\S+ {2}ok, sealed.*\n){2}$/)
   })
 
+  test('a second SIGTERM ends in order what the first gave a grace', SLOW, async () => {
+    const other = await startBastion({
+      credential: 'password',
+      broker: { config: { shutdown_grace: '1h' } },
+    })
+    try {
+      const { broker } = other
+      const terminal = sshTerminal(other.home, other.login(), [LOOP])
+      terminal.send('a\r')
+      await terminal.expect('<a>')
+      const [session] = await broker.must<SessionRow[]>('GET', '/sessions?status=current')
+      process.kill(broker.pid, 'SIGTERM')
+      await terminal.expect('the bastion is stopping (SIGTERM): this session ends in 60 min at the latest')
+      process.kill(broker.pid, 'SIGTERM')
+      expect(await terminal.exit()).toBe(255)
+      expect(await broker.ended).toBe(0)
+      const verified = await sallyport(broker, ['recordings', 'verify', session!.id])
+      expect(verified.stdout).toContain('ok, sealed')
+    } finally {
+      await other.stop()
+    }
+  })
+
   test('no broker there to drain is an error', async () => {
     const done = await sallyport(bastion.broker, ['drain'])
     expect(done).toMatchObject({ code: 1, stdout: '' })

@@ -17,12 +17,14 @@ const SLOW = { timeout: 120_000 }
 const ANSWERS = 'stty -echo; head -c 100000 /dev/urandom | base64; while read -r a; do echo "<$a>"; done'
 
 let dataFolder: string
+let backupFolder: string
 let bastion: Bastion
 let newer: Broker | undefined
 const terminals: Terminal[] = []
 
 beforeEach(async () => {
   dataFolder = mkdtempSync(join(tmpdir(), 'sallyport-takeover-'))
+  backupFolder = `${dataFolder}-backup`
   bastion = await startBastion({ credential: 'password', broker: { dataFolder } })
 }, SLOW.timeout)
 afterEach(async () => {
@@ -30,7 +32,7 @@ afterEach(async () => {
   await newer?.stop()
   newer = undefined
   await bastion.stop()
-  rmSync(dataFolder, { recursive: true, force: true })
+  for (const folder of [dataFolder, backupFolder]) rmSync(folder, { recursive: true, force: true })
 }, SLOW.timeout)
 
 const current = (broker: Broker) => broker.must<SessionRow[]>('GET', '/sessions?status=current&sort=begin')
@@ -182,9 +184,14 @@ describeWithPeers('a broker that replaces another', ['sshd', 'ssh'], () => {
     expect(await bastion.broker.ended).toBe(0)
   })
 
-  test('the keys stay as they are while both run', SLOW, async () => {
+  test('a backup is whole while both run, and the keys stay as they are', SLOW, async () => {
     const terminal = await openSession()
     const broker = await replace()
+    const saved = await sallyport(broker, ['backup', backupFolder])
+    expect(saved).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('is whole: 1 sessions (1 running)'),
+    })
     await broker.stop()
     const rotated = await sallyport(bastion.broker, ['master-key', 'rotate', '--data-key'])
     expect(rotated).toMatchObject({ code: 1, stderr: expect.stringContaining('stop the broker first') })
