@@ -13,7 +13,8 @@ import type {
 import type { GateMethod, GateRequest } from '../../src/contract/worker.ts'
 import { MAX_OPEN_REQUESTS, Seat } from '../../src/workers/seat.ts'
 import { hostKey } from '../gate/host-key.ts'
-import { type GateWorld, gateWorld, OTHER_SOURCE, SOURCE, signInOf, writing } from './world.ts'
+import { signInOf } from './sign-in.ts'
+import { type GateWorld, gateWorld, OTHER_SOURCE, SOURCE, writing } from './world.ts'
 
 let world: GateWorld
 let seat: Seat
@@ -145,14 +146,16 @@ describe('the sign-in of another worker', () => {
     const [mine, others] = [new Seat(gate, () => undefined), new Seat(gate, () => undefined)]
     for (const one of [mine, others]) one.arrived(SOURCE)
     const challenge = 'the challenge'
-    await others.ask('authenticate', signInOf('ops1'))
+    await others.ask('authenticate', signInOf('ops1', SOURCE))
     const proof = { method: 'keyboard-interactive', challenge, answers: ['123456'] }
-    expect(await mine.ask('authenticate', { ...signInOf('ops1'), proof })).toEqual({ result: 'rejected' })
+    expect(await mine.ask('authenticate', { ...signInOf('ops1', SOURCE), proof })).toEqual({
+      result: 'rejected',
+    })
     expect(gate.authenticate).toHaveBeenCalledTimes(1)
-    await others.ask('authenticate', { ...signInOf('ops1'), proof })
+    await others.ask('authenticate', { ...signInOf('ops1', SOURCE), proof })
     expect(gate.authenticate).toHaveBeenCalledTimes(2)
     // Once.
-    await others.ask('authenticate', { ...signInOf('ops1'), proof })
+    await others.ask('authenticate', { ...signInOf('ops1', SOURCE), proof })
     expect(gate.authenticate).toHaveBeenCalledTimes(3)
   })
 })
@@ -206,15 +209,15 @@ describe('a connection that the worker was not given', () => {
 
   test('it is one as soon as it is closed', async () => {
     seat.left(SOURCE)
-    expect(await errorOf(seat.ask('authenticate', signInOf('ops1')))).toBe('Error')
+    expect(await errorOf(seat.ask('authenticate', signInOf('ops1', SOURCE)))).toBe('Error')
   })
 
   test('a client that uses one port for two fronts has two connections', async () => {
     seat.arrived(SOURCE)
     seat.left(SOURCE)
-    expect(await errorOf(seat.ask('authenticate', signInOf('ops1')))).toBe('answered')
+    expect(await errorOf(seat.ask('authenticate', signInOf('ops1', SOURCE)))).toBe('answered')
     seat.left(SOURCE)
-    expect(await errorOf(seat.ask('authenticate', signInOf('ops1')))).toBe('Error')
+    expect(await errorOf(seat.ask('authenticate', signInOf('ops1', SOURCE)))).toBe('Error')
   })
 })
 
@@ -315,7 +318,7 @@ describe('when the worker ends', () => {
     await seat.close('died')
     expect(world.gate.isSignedIn(token)).toBe(false)
     expect(world.gate.isSignedIn(others)).toBe(true)
-    expect(await errorOf(seat.ask('authenticate', signInOf('ops1')))).toBe('Error')
+    expect(await errorOf(seat.ask('authenticate', signInOf('ops1', SOURCE)))).toBe('Error')
     expect(await errorOf(seat.ask('targets', OF_SIGN_IN.targets(others)))).toBe('Error')
   })
 
@@ -331,7 +334,7 @@ describe('when the worker ends', () => {
   })
 
   test('a sign-in that is being judged is forgotten as soon as it is one', async () => {
-    const signing = seat.ask('authenticate', signInOf('ops1'))
+    const signing = seat.ask('authenticate', signInOf('ops1', SOURCE))
     await seat.close('died')
     const { identity } = (await signing) as Extract<AuthenticateAnswer, { result: 'accepted' }>
     expect(world.gate.isSignedIn(identity.token)).toBe(false)
@@ -372,8 +375,8 @@ test('more requests at a time than thousands of sessions make are a breach', asy
   const gate = { ...seatGate(), authenticate: () => new Promise<never>(() => undefined) }
   const flooded = new Seat(gate, () => undefined)
   flooded.arrived(SOURCE)
-  for (let i = 0; i < MAX_OPEN_REQUESTS; i++) void flooded.ask('authenticate', signInOf('ops1'))
-  expect(await errorOf(flooded.ask('authenticate', signInOf('ops1')))).toBe('BreachError')
+  for (let i = 0; i < MAX_OPEN_REQUESTS; i++) void flooded.ask('authenticate', signInOf('ops1', SOURCE))
+  expect(await errorOf(flooded.ask('authenticate', signInOf('ops1', SOURCE)))).toBe('BreachError')
 })
 
 /** Returns the gate as the worker of that seat has it. */
