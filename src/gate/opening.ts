@@ -156,7 +156,8 @@ export class Opening {
   /** @throws Denial if as many sessions are open as may be */
   #requirePlace(person: User): void {
     const { running } = this.#options
-    if (running.count >= MAX_SESSIONS) throw new Denial('too many sessions are open, try again later')
+    if (running.count + running.elsewhere.size >= MAX_SESSIONS)
+      throw new Denial('too many sessions are open, try again later')
     if (running.ofUser(person.id) >= MAX_SESSIONS_PER_USER) {
       throw new Denial(`you have ${MAX_SESSIONS_PER_USER} sessions open: close one first`)
     }

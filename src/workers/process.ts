@@ -24,6 +24,8 @@ const PING_MS = 1_000
 const MAX_UNANSWERED = 10
 /** Milliseconds for the start; a machine may be busy. */
 const START_MS = 60_000
+/** Milliseconds for the end of a worker whose connection is closed: most often it has died, and its exit says how. */
+const EXIT_MS = 1_000
 /** Bytes that wait for a worker to read them: it does not read any more. */
 const MAX_UNREAD = 64 * 1024 * 1024
 /** Requests in progress above which nothing more of the worker is read, until half of them are answered. */
@@ -105,7 +107,10 @@ export class SessionWorker {
     this.#messages.on('data', (piece) => this.#read(piece))
     for (const socket of [this.#messages, this.#handles]) {
       socket.on('error', () => undefined)
-      socket.on('close', () => this.destroy('it closed its connection to the broker'))
+      socket.on('close', () => {
+        const left = () => this.destroy('closed its connection to the broker, and was ended')
+        setTimeout(left, EXIT_MS).unref()
+      })
     }
     // Acknowledgements of Node's own channel: they tell nothing, and are not parsed.
     this.#handles.resume()

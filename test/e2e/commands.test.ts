@@ -114,7 +114,6 @@ describe('a faulty configuration', () => {
       /recordings\.mni_free: unknown key; the nearest known one is recordings\.min_free$/m,
     ],
     ['a bad value', { login_grace: 'soon' }, /login_grace: expected a duration such as .*, got "soon"/],
-    ['a key of a later release', { workers: 4 }, /workers: known, but not available yet/],
     [
       'a value of a later release',
       { database: { url: 'postgres://localhost/sallyport' } },

@@ -15,7 +15,9 @@ const READY_TIMEOUT_MS = 30_000
 const STOP_GRACE_MS = 10_000
 const BIND_ATTEMPTS = 3
 const QUIET = '--disable-warning=ExperimentalWarning'
-const MAIN = [QUIET, join(ROOT, 'src', 'main.ts')]
+/** Environment variable with the program that the tests start: a build of the present sources. */
+export const PROGRAM = 'SALLYPORT_TEST_PROGRAM'
+const MAIN = [QUIET, process.env[PROGRAM] ?? join(ROOT, 'src', 'main.ts')]
 const INSTALLED = [QUIET, join(ROOT, 'bin', 'sallyport.js')]
 
 export const ADMIN_PASSWORD = 'correct horse battery staple'

@@ -1,10 +1,13 @@
-/** Prepares a run of tests with real programs: the programs, unique ports for each test, an RSA host key. */
+/** Prepares a run of tests with real programs: the programs, a build, unique ports for each test, an RSA host key. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { PROGRAM } from './broker.ts'
 import { PORT_CLAIMS } from './process.ts'
 import { makeRsaHostKey } from './rsa-host-key.ts'
+
+const ROOT = join(import.meta.dirname, '..', '..')
 
 /**
  * Called by vitest before the first test file, once for each project. Returns a function for after the last.
@@ -12,6 +15,8 @@ import { makeRsaHostKey } from './rsa-host-key.ts'
 export default function setup(): (() => void) | undefined {
   if (process.env[PORT_CLAIMS] !== undefined) return undefined
   installPrograms()
+  // The tests start hundreds of brokers and commands: a build starts in half the time of the sources.
+  process.env[PROGRAM] = join(ROOT, 'dist', 'src', 'main.js')
   const claims = mkdtempSync(join(tmpdir(), 'sallyport-ports-'))
   process.env[PORT_CLAIMS] = claims
   const removeKey = makeRsaHostKey()
@@ -22,7 +27,7 @@ export default function setup(): (() => void) | undefined {
 }
 
 function installPrograms(): void {
-  const script = join(import.meta.dirname, '..', '..', 'bin', 'setup.mjs')
-  const { status } = spawnSync(process.execPath, [script, '--peers'], { stdio: 'inherit' })
+  const script = join(ROOT, 'bin', 'setup.mjs')
+  const { status } = spawnSync(process.execPath, [script, '--peers', '--build'], { stdio: 'inherit' })
   if (status !== 0) throw new Error('the programs that tests talk to could not be installed')
 }

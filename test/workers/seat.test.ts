@@ -6,12 +6,15 @@ import type {
   AuthenticateAnswer,
   Gate,
   GateNotice,
+  HostKeyAnswer,
   OpenAnswer,
   OpenSession,
 } from '../../src/contract/gate.ts'
 import type { GateMethod, GateRequest } from '../../src/contract/worker.ts'
 import { MAX_OPEN_REQUESTS, Seat } from '../../src/workers/seat.ts'
-import { type GateWorld, gateWorld, OTHER_SOURCE, SOURCE, signInOf, writing } from './world.ts'
+import { hostKey } from '../gate/host-key.ts'
+import { signInOf } from './sign-in.ts'
+import { type GateWorld, gateWorld, OTHER_SOURCE, SOURCE, writing } from './world.ts'
 
 let world: GateWorld
 let seat: Seat
@@ -143,14 +146,16 @@ describe('the sign-in of another worker', () => {
     const [mine, others] = [new Seat(gate, () => undefined), new Seat(gate, () => undefined)]
     for (const one of [mine, others]) one.arrived(SOURCE)
     const challenge = 'the challenge'
-    await others.ask('authenticate', signInOf('ops1'))
+    await others.ask('authenticate', signInOf('ops1', SOURCE))
     const proof = { method: 'keyboard-interactive', challenge, answers: ['123456'] }
-    expect(await mine.ask('authenticate', { ...signInOf('ops1'), proof })).toEqual({ result: 'rejected' })
+    expect(await mine.ask('authenticate', { ...signInOf('ops1', SOURCE), proof })).toEqual({
+      result: 'rejected',
+    })
     expect(gate.authenticate).toHaveBeenCalledTimes(1)
-    await others.ask('authenticate', { ...signInOf('ops1'), proof })
+    await others.ask('authenticate', { ...signInOf('ops1', SOURCE), proof })
     expect(gate.authenticate).toHaveBeenCalledTimes(2)
     // Once.
-    await others.ask('authenticate', { ...signInOf('ops1'), proof })
+    await others.ask('authenticate', { ...signInOf('ops1', SOURCE), proof })
     expect(gate.authenticate).toHaveBeenCalledTimes(3)
   })
 })
@@ -204,46 +209,51 @@ describe('a connection that the worker was not given', () => {
 
   test('it is one as soon as it is closed', async () => {
     seat.left(SOURCE)
-    expect(await errorOf(seat.ask('authenticate', signInOf('ops1')))).toBe('Error')
+    expect(await errorOf(seat.ask('authenticate', signInOf('ops1', SOURCE)))).toBe('Error')
   })
 
   test('a client that uses one port for two fronts has two connections', async () => {
     seat.arrived(SOURCE)
     seat.left(SOURCE)
-    expect(await errorOf(seat.ask('authenticate', signInOf('ops1')))).toBe('answered')
+    expect(await errorOf(seat.ask('authenticate', signInOf('ops1', SOURCE)))).toBe('answered')
     seat.left(SOURCE)
-    expect(await errorOf(seat.ask('authenticate', signInOf('ops1')))).toBe('Error')
+    expect(await errorOf(seat.ask('authenticate', signInOf('ops1', SOURCE)))).toBe('Error')
   })
 })
 
 describe('one credential for one proof', () => {
   const open = (identity: string) => seat.ask('open', { identity, protocol: 'SSH', source: SOURCE })
 
+  const opened = async (identity: string): Promise<string> => {
+    const answer = (await open(identity)) as OpenAnswer
+    if (answer.result !== 'opened') throw new Error(answer.result)
+    return answer.session.id
+  }
+  const judged = (session: string) => seat.ask('hostKey', { session, key: hostKey('srv1') })
+  const CREDENTIALS = [{ type: 'password', password: 'root password' }]
+  const REFUSAL = expect.stringContaining('sign in again')
+
   test('a second session by the same sign-in is denied, also when the first is closed', async () => {
     const identity = await tokenAt(seat, 'ops1')
-    expect(await open(identity)).toMatchObject({ result: 'opened' })
-    expect(await open(identity)).toMatchObject({
-      result: 'denied',
-      message: expect.stringContaining('sign in again'),
-    })
-    const [session] = (await world.store.sessions.list({})).items
-    await seat.ask('close', closing(session!.id))
-    expect(await open(identity)).toMatchObject({ result: 'denied' })
+    const session = await opened(identity)
+    expect(await judged(session)).toEqual({ result: 'accepted', credentials: CREDENTIALS })
+    expect(await open(identity)).toMatchObject({ result: 'denied', message: REFUSAL })
+    await seat.ask('close', closing(session))
+    expect(await open(identity)).toMatchObject({ result: 'denied', message: REFUSAL })
     expect((await world.codes()).filter((code) => code === 'session.open')).toHaveLength(1)
   })
 
-  test('of two requests at the same moment one opens', async () => {
+  test('of two sessions at the same moment one gets it', async () => {
     const identity = await tokenAt(seat, 'ops1')
-    const answers = (await Promise.all([open(identity), open(identity)])) as OpenAnswer[]
-    expect(answers.map(({ result }) => result).toSorted()).toEqual(['denied', 'opened'])
+    const sessions = await Promise.all([opened(identity), opened(identity)])
+    const answers = (await Promise.all(sessions.map(judged))) as HostKeyAnswer[]
+    expect(answers.map(({ result }) => result).toSorted()).toEqual(['accepted', 'refused'])
   })
 
-  test('one that was denied did not hand it out', async () => {
+  test('a session that ends before its host key is accepted costs nothing', async () => {
     const identity = await tokenAt(seat, 'ops1')
-    const prepare = vi.spyOn(world.recordings, 'prepare').mockRejectedValueOnce(new Error('no space left'))
-    expect(await open(identity)).toMatchObject({ result: 'denied' })
-    expect(await open(identity)).toMatchObject({ result: 'opened' })
-    expect(prepare).toHaveBeenCalledTimes(2)
+    await seat.ask('close', closing(await opened(identity)))
+    expect(await judged(await opened(identity))).toEqual({ result: 'accepted', credentials: CREDENTIALS })
   })
 
   test('no target but that of the user is listed or opened', async () => {
@@ -308,7 +318,7 @@ describe('when the worker ends', () => {
     await seat.close('died')
     expect(world.gate.isSignedIn(token)).toBe(false)
     expect(world.gate.isSignedIn(others)).toBe(true)
-    expect(await errorOf(seat.ask('authenticate', signInOf('ops1')))).toBe('Error')
+    expect(await errorOf(seat.ask('authenticate', signInOf('ops1', SOURCE)))).toBe('Error')
     expect(await errorOf(seat.ask('targets', OF_SIGN_IN.targets(others)))).toBe('Error')
   })
 
@@ -324,7 +334,7 @@ describe('when the worker ends', () => {
   })
 
   test('a sign-in that is being judged is forgotten as soon as it is one', async () => {
-    const signing = seat.ask('authenticate', signInOf('ops1'))
+    const signing = seat.ask('authenticate', signInOf('ops1', SOURCE))
     await seat.close('died')
     const { identity } = (await signing) as Extract<AuthenticateAnswer, { result: 'accepted' }>
     expect(world.gate.isSignedIn(identity.token)).toBe(false)
@@ -365,8 +375,8 @@ test('more requests at a time than thousands of sessions make are a breach', asy
   const gate = { ...seatGate(), authenticate: () => new Promise<never>(() => undefined) }
   const flooded = new Seat(gate, () => undefined)
   flooded.arrived(SOURCE)
-  for (let i = 0; i < MAX_OPEN_REQUESTS; i++) void flooded.ask('authenticate', signInOf('ops1'))
-  expect(await errorOf(flooded.ask('authenticate', signInOf('ops1')))).toBe('BreachError')
+  for (let i = 0; i < MAX_OPEN_REQUESTS; i++) void flooded.ask('authenticate', signInOf('ops1', SOURCE))
+  expect(await errorOf(flooded.ask('authenticate', signInOf('ops1', SOURCE)))).toBe('BreachError')
 })
 
 /** Returns the gate as the worker of that seat has it. */

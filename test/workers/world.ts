@@ -2,7 +2,7 @@
 import { GateFile } from '../../proxies/session/gate-file.ts'
 import { RecordingWriter } from '../../recordings/container/writer.ts'
 import { AuditLog } from '../../src/audit/log.ts'
-import type { AuthenticateRequest, Gate, OpenSession, Source } from '../../src/contract/gate.ts'
+import type { Gate, OpenSession, Source } from '../../src/contract/gate.ts'
 import { BrokerGate } from '../../src/gate/gate.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { Lockout } from '../../src/identity/lockout.ts'
@@ -107,14 +107,6 @@ async function secondUser(store: Store): Promise<{ userId: string; accountId: st
   })
   return { userId: user.id, accountId: account.id }
 }
-
-/** Returns the sign-in of that user by password. */
-export const signInOf = (user: 'ops1' | 'ops2', source = SOURCE): AuthenticateRequest => ({
-  protocol: 'SSH',
-  source,
-  login: `${user}:root@${user === 'ops1' ? 'srv1' : 'srv2'}`,
-  proof: { method: 'password', password: `${user} password` },
-})
 
 /** Writes the session's recording as a worker does. */
 export function writing(gate: Gate, { id, recording }: OpenSession): Promise<RecordingWriter> {
