@@ -45,8 +45,6 @@ import { freeBytes, SPACE_INTERVAL_MS, SpaceWatch } from '../recording-service/s
 import { takeOver } from '../recording-service/start.ts'
 import { Uploader } from '../recording-service/uploads/uploader.ts'
 import { openUnacknowledged, type Unacknowledged } from '../sockets/outgoing.ts'
-import { openPass } from '../sockets/pass.ts'
-import { SCHEMA_VERSION } from '../store/migrate.ts'
 import { Checkouts } from '../vault/checkout.ts'
 import { copyingGate, GATE_COPIES } from '../workers/copying-gate.ts'
 import { EXPIRY_INTERVAL_MS, endExpiredCheckouts } from './checkout-expiry.ts'
