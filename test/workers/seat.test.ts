@@ -10,9 +10,11 @@ import type {
   OpenSession,
 } from '../../src/contract/gate.ts'
 import type { GateMethod, GateRequest } from '../../src/contract/worker.ts'
+import { FACTORY_CONNECTION_POLICIES } from '../../src/model/objects.ts'
+import { SSH_OPTIONS } from '../../src/model/ssh-options.ts'
 import { MAX_OPEN_REQUESTS, Seat } from '../../src/workers/seat.ts'
 import { signInOf } from './sign-in.ts'
-import { type GateWorld, gateWorld, OTHER_SOURCE, SOURCE, writing } from './world.ts'
+import { type GateWorld, gateWorld, HOST_KEY, OTHER_SOURCE, SOURCE, writing } from './world.ts'
 
 let world: GateWorld
 let seat: Seat
@@ -222,31 +224,41 @@ describe('a connection that the worker was not given', () => {
 describe('one credential for one proof', () => {
   const open = (identity: string) => seat.ask('open', { identity, protocol: 'SSH', source: SOURCE })
 
-  test('a second session by the same sign-in is denied, also when the first is closed', async () => {
+  const keyOf = (session: string) => seat.ask('hostKey', { session, key: HOST_KEY })
+  const credentials = [{ type: 'password', password: 'root password' }]
+
+  test('of two sessions by the same sign-in one has it; a third is denied, also when both are closed', async () => {
     const identity = await tokenAt(seat, 'ops1')
-    expect(await open(identity)).toMatchObject({ result: 'opened' })
-    expect(await open(identity)).toMatchObject({
-      result: 'denied',
-      message: expect.stringContaining('sign in again'),
+    const sessions: string[] = []
+    for (let n = 0; n < 2; n++) {
+      const answer = (await open(identity)) as Extract<OpenAnswer, { result: 'opened' }>
+      expect(answer).toMatchObject({ result: 'opened', session: { credentials: [] } })
+      sessions.push(answer.session.id)
+    }
+    const keys = await Promise.all(sessions.map(keyOf))
+    expect(keys).toEqual([
+      { result: 'accepted', credentials },
+      { result: 'refused', message: expect.stringContaining('sign in again') },
+    ])
+    for (const session of sessions) await seat.ask('close', closing(session))
+    expect(await open(identity)).toMatchObject({ result: 'denied' })
+    expect((await world.codes()).filter((code) => code === 'session.open')).toHaveLength(2)
+  })
+
+  test('an account without a credential hands out none, and gives the sign-in no second one', async () => {
+    const identity = await tokenAt(seat, 'ops1')
+    const first = (await open(identity)) as Extract<OpenAnswer, { result: 'opened' }>
+    const { accountId } = world
+    const sealed = await world.store.accounts.sealedCredentials(accountId)
+    await world.store.connectionPolicies.update(FACTORY_CONNECTION_POLICIES.SSH, {
+      ssh: { ...SSH_OPTIONS, authenticationMethods: ['PASSWORD_VAULT', 'PUBKEY_AGENT_FORWARDING'] },
     })
-    const [session] = (await world.store.sessions.list({})).items
-    await seat.ask('close', closing(session!.id))
+    await world.store.accounts.setSealedCredentials(accountId, [])
+    const empty = (await open(identity)) as Extract<OpenAnswer, { result: 'opened' }>
+    await world.store.accounts.setSealedCredentials(accountId, sealed)
+    expect(await keyOf(first.session.id)).toEqual({ result: 'accepted', credentials })
+    expect(await keyOf(empty.session.id)).toEqual({ result: 'accepted', credentials: [] })
     expect(await open(identity)).toMatchObject({ result: 'denied' })
-    expect((await world.codes()).filter((code) => code === 'session.open')).toHaveLength(1)
-  })
-
-  test('of two requests at the same moment one opens', async () => {
-    const identity = await tokenAt(seat, 'ops1')
-    const answers = (await Promise.all([open(identity), open(identity)])) as OpenAnswer[]
-    expect(answers.map(({ result }) => result).toSorted()).toEqual(['denied', 'opened'])
-  })
-
-  test('one that was denied did not hand it out', async () => {
-    const identity = await tokenAt(seat, 'ops1')
-    const prepare = vi.spyOn(world.recordings, 'prepare').mockRejectedValueOnce(new Error('no space left'))
-    expect(await open(identity)).toMatchObject({ result: 'denied' })
-    expect(await open(identity)).toMatchObject({ result: 'opened' })
-    expect(prepare).toHaveBeenCalledTimes(2)
   })
 
   test('no target but that of the user is listed or opened', async () => {
