@@ -17,7 +17,7 @@ import { SessionWorker, type WorkerCommand, type WorkerEnd } from '../../src/wor
 import { until } from '../until.ts'
 import { Client, commonOptions, doors, fakeCommand } from '../workers/fake-workers.ts'
 import { signInOf } from '../workers/sign-in.ts'
-import { type GateWorld, gateWorld, writing } from '../workers/world.ts'
+import { type GateWorld, gateWorld, HOST_KEY, writing } from '../workers/world.ts'
 import { CONTROL_VARIABLE, type Order } from './attacker.ts'
 
 const HERE = import.meta.dirname
@@ -65,7 +65,7 @@ let world: GateWorld
 let control: Server
 let worker: SessionWorker
 let attacker: Attacker
-/** Runs honest code, and has the session of `ops2`. */
+/** Runs honest code, and has a session of its own. */
 let other: SessionWorker
 let foreign: string
 let ends: WorkerEnd[]
@@ -176,7 +176,10 @@ async function expectEnded(reason: string): Promise<void> {
 
 test('the attacker is in: it signs its own user in, and opens and records that session', async () => {
   const session = await openedSession()
-  expect(session.credentials).toEqual([{ type: 'password', password: 'root password' }])
+  expect(await attacker.ask('hostKey', { session: session.id, key: HOST_KEY })).toEqual({
+    result: 'accepted',
+    credentials: [{ type: 'password', password: 'root password' }],
+  })
   const writer = await writing(attackersGate(), session)
   writer.write(FRAME.channelOpen, 0, Buffer.from('{"kind":"shell"}'))
   expect(await writer.close({ result: 'success' })).toMatchObject({ state: 'sealed' })
@@ -200,11 +203,18 @@ describe('by messages it cannot', () => {
     )
   })
 
-  test('open a second session, of the same target or another', async () => {
+  test('get a second credential by one proof, of the same target or another', async () => {
     const mine = await signedIn()
     const open = (target?: string) =>
       attacker.ask('open', { ...mine, protocol: 'SSH', ...(target !== undefined && { target }) })
-    expect(await open()).toMatchObject({ result: 'opened' })
+    const sessions = (await Promise.all([open(), open()])) as Extract<OpenAnswer, { result: 'opened' }>[]
+    const keyOf = ({ session }: { session: OpenSession }) =>
+      attacker.ask('hostKey', { session: session.id, key: HOST_KEY })
+    expect(await keyOf(sessions[0]!)).toMatchObject({
+      result: 'accepted',
+      credentials: [{ type: 'password' }],
+    })
+    expect(await keyOf(sessions[1]!)).toMatchObject({ result: 'refused' })
     for (const target of [undefined, 'root@local:srv1:ssh', 'root@local:srv2:ssh']) {
       expect(await open(target)).toMatchObject({ result: 'denied' })
     }
@@ -312,7 +322,6 @@ describe('by the system it cannot', () => {
       world.recordings.root,
       join(recording, 'key.age'),
       '/etc/shadow',
-      '/etc/passwd',
     ]
     for (const file of files) {
       expect(existsSync(file), file).toBe(true)

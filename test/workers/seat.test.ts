@@ -6,15 +6,15 @@ import type {
   AuthenticateAnswer,
   Gate,
   GateNotice,
-  HostKeyAnswer,
   OpenAnswer,
   OpenSession,
 } from '../../src/contract/gate.ts'
 import type { GateMethod, GateRequest } from '../../src/contract/worker.ts'
+import { FACTORY_CONNECTION_POLICIES } from '../../src/model/objects.ts'
+import { SSH_OPTIONS } from '../../src/model/ssh-options.ts'
 import { MAX_OPEN_REQUESTS, Seat } from '../../src/workers/seat.ts'
-import { hostKey } from '../gate/host-key.ts'
 import { signInOf } from './sign-in.ts'
-import { type GateWorld, gateWorld, OTHER_SOURCE, SOURCE, writing } from './world.ts'
+import { type GateWorld, gateWorld, HOST_KEY, OTHER_SOURCE, SOURCE, writing } from './world.ts'
 
 let world: GateWorld
 let seat: Seat
@@ -224,36 +224,51 @@ describe('a connection that the worker was not given', () => {
 describe('one credential for one proof', () => {
   const open = (identity: string) => seat.ask('open', { identity, protocol: 'SSH', source: SOURCE })
 
-  const opened = async (identity: string): Promise<string> => {
-    const answer = (await open(identity)) as OpenAnswer
-    if (answer.result !== 'opened') throw new Error(answer.result)
-    return answer.session.id
-  }
-  const judged = (session: string) => seat.ask('hostKey', { session, key: hostKey('srv1') })
-  const CREDENTIALS = [{ type: 'password', password: 'root password' }]
-  const REFUSAL = expect.stringContaining('sign in again')
+  const keyOf = (session: string) => seat.ask('hostKey', { session, key: HOST_KEY })
+  const credentials = [{ type: 'password', password: 'root password' }]
 
-  test('a second session by the same sign-in is denied, also when the first is closed', async () => {
+  test('of two sessions by the same sign-in one has it; a third is denied, also when both are closed', async () => {
     const identity = await tokenAt(seat, 'ops1')
-    const session = await opened(identity)
-    expect(await judged(session)).toEqual({ result: 'accepted', credentials: CREDENTIALS })
-    expect(await open(identity)).toMatchObject({ result: 'denied', message: REFUSAL })
-    await seat.ask('close', closing(session))
-    expect(await open(identity)).toMatchObject({ result: 'denied', message: REFUSAL })
-    expect((await world.codes()).filter((code) => code === 'session.open')).toHaveLength(1)
+    const sessions: string[] = []
+    for (let n = 0; n < 2; n++) {
+      const answer = (await open(identity)) as Extract<OpenAnswer, { result: 'opened' }>
+      expect(answer).toMatchObject({ result: 'opened', session: { credentials: [] } })
+      sessions.push(answer.session.id)
+    }
+    const keys = await Promise.all(sessions.map(keyOf))
+    expect(keys).toEqual([
+      { result: 'accepted', credentials },
+      { result: 'refused', message: expect.stringContaining('sign in again') },
+    ])
+    for (const session of sessions) await seat.ask('close', closing(session))
+    expect(await open(identity)).toMatchObject({ result: 'denied' })
+    expect((await world.codes()).filter((code) => code === 'session.open')).toHaveLength(2)
   })
 
-  test('of two sessions at the same moment one gets it', async () => {
+  test('an account without a credential hands out none, and gives the sign-in no second one', async () => {
     const identity = await tokenAt(seat, 'ops1')
-    const sessions = await Promise.all([opened(identity), opened(identity)])
-    const answers = (await Promise.all(sessions.map(judged))) as HostKeyAnswer[]
-    expect(answers.map(({ result }) => result).toSorted()).toEqual(['accepted', 'refused'])
+    const first = (await open(identity)) as Extract<OpenAnswer, { result: 'opened' }>
+    const { accountId } = world
+    const sealed = await world.store.accounts.sealedCredentials(accountId)
+    await world.store.connectionPolicies.update(FACTORY_CONNECTION_POLICIES.SSH, {
+      ssh: { ...SSH_OPTIONS, authenticationMethods: ['PASSWORD_VAULT', 'PUBKEY_AGENT_FORWARDING'] },
+    })
+    await world.store.accounts.setSealedCredentials(accountId, [])
+    const empty = (await open(identity)) as Extract<OpenAnswer, { result: 'opened' }>
+    await world.store.accounts.setSealedCredentials(accountId, sealed)
+    expect(await keyOf(first.session.id)).toEqual({ result: 'accepted', credentials })
+    expect(await keyOf(empty.session.id)).toEqual({ result: 'accepted', credentials: [] })
+    expect(await open(identity)).toMatchObject({ result: 'denied' })
   })
 
   test('a session that ends before its host key is accepted costs nothing', async () => {
     const identity = await tokenAt(seat, 'ops1')
-    await seat.ask('close', closing(await opened(identity)))
-    expect(await judged(await opened(identity))).toEqual({ result: 'accepted', credentials: CREDENTIALS })
+    for (let n = 0; n < 2; n++) {
+      const answer = (await open(identity)) as Extract<OpenAnswer, { result: 'opened' }>
+      await seat.ask('close', closing(answer.session.id))
+    }
+    const last = (await open(identity)) as Extract<OpenAnswer, { result: 'opened' }>
+    expect(await keyOf(last.session.id)).toEqual({ result: 'accepted', credentials })
   })
 
   test('no target but that of the user is listed or opened', async () => {

@@ -17,10 +17,20 @@ import { temporaryStore } from '../store/temp.ts'
 export const SOURCE: Source = { address: '192.0.2.7', port: 4711 }
 export const OTHER_SOURCE: Source = { address: '192.0.2.8', port: 4712 }
 
+/** The blob of an Ed25519 host key: at first sight any is accepted. */
+export const HOST_KEY = Buffer.concat([
+  Buffer.from([0, 0, 0, 11]),
+  Buffer.from('ssh-ed25519'),
+  Buffer.from([0, 0, 0, 32]),
+  Buffer.alloc(32, 7),
+])
+
 export interface GateWorld {
   store: Store
   gate: BrokerGate
   recordings: RecordingService
+  /** The account of ops1's target. */
+  accountId: string
   /** Path of the database file. */
   path: string
   /** Path of the master key. */
@@ -67,6 +77,7 @@ export async function gateWorld(): Promise<GateWorld> {
     store,
     gate,
     recordings,
+    accountId: account.id,
     path,
     keyFile,
     codes: async () => (await store.audit.range(0, 10_000)).map(({ code }) => code),

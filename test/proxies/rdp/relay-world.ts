@@ -172,6 +172,7 @@ export async function newWorld(given: WorldOptions = {}): Promise<World> {
     gate,
   )
   const frames: World['frames'] = []
+  Object.defineProperty(session.recording, 'isOn', { value: true })
   session.recording.write = (type, _channel, payload) => void frames.push([type, Buffer.from(payload)])
   const plan = planChannels(definitions(channels), channelPolicy(session.rights, session.rdp))
 

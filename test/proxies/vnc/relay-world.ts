@@ -68,6 +68,7 @@ export async function newWorld(
     gate,
   )
   const frames: World['frames'] = []
+  Object.defineProperty(session.recording, 'isOn', { value: true })
   session.recording.write = (type, _channel, payload) => void frames.push([type, Buffer.from(payload)])
   const viewer = new FakeStream()
   const target = new FakeStream()
