@@ -304,7 +304,7 @@ function waitsForHostKey({ accountId, protocol }: Target): boolean {
 /** @throws Denial if another session of the sign-in was given credentials */
 function spend(signedIn: SignedIn, credentials: SessionCredential[]): SessionCredential[] {
   if (signedIn.isSpent && credentials.length > 0) throw new Denial(SPENT)
-  // Never back to false: an account without a credential hands out none.
+  // It stays set: an account without a credential hands out none.
   if (credentials.length > 0) signedIn.isSpent = true
   return credentials
 }

@@ -16,7 +16,7 @@ import {
 } from '../../src/contract/worker.ts'
 import { signInOf } from './sign-in.ts'
 
-/** What the worker does; `at ready`: as soon as it has begun, `at connection`: when the first connection comes. */
+/** Modes by name, with the part that differs from an honest worker. */
 export const MODES = {
   honest: {},
   /** Signs `ops1` in at each connection and opens the target; the line has the session's id too. */
