@@ -16,6 +16,7 @@ RUN npm ci --ignore-scripts --omit=dev \
 
 FROM node:24-bookworm-slim
 RUN useradd --system --home-dir /var/lib/sallyport --shell /usr/sbin/nologin sallyport \
+ && useradd --system --no-create-home --shell /usr/sbin/nologin sallyport-session \
  && install -d -o sallyport -g sallyport -m 0700 /var/lib/sallyport
 WORKDIR /opt/sallyport
 COPY --from=build /src/package.json /src/LICENSE ./

@@ -26,11 +26,10 @@ import { exposedFiles } from '../config/exposure.ts'
 import { Follower } from '../contents/follower.ts'
 import { contentMode, prepareContents } from '../contents/open.ts'
 import { ContentThread } from '../contents/thread.ts'
-import { CONTROL_VERSION, type ControlStatus, type LinkedSession } from '../control/messages.ts'
-import { type ControlHandler, ControlServer } from '../control/server.ts'
+import type { ControlStatus } from '../control/messages.ts'
+import { ControlServer } from '../control/server.ts'
 import { BrokerGate } from '../gate/gate.ts'
 import { LOOK_INTERVAL_MS, REVIEW_INTERVAL_MS } from '../gate/review.ts'
-import type { RunningSession } from '../gate/running.ts'
 import { openDataFolder, tlsFiles } from '../host/data-folder.ts'
 import type { Logger } from '../host/log.ts'
 import { openAuthorities } from '../identity/authorities.ts'
@@ -46,10 +45,10 @@ import { freeBytes, SPACE_INTERVAL_MS, SpaceWatch } from '../recording-service/s
 import { takeOver } from '../recording-service/start.ts'
 import { Uploader } from '../recording-service/uploads/uploader.ts'
 import { openUnacknowledged, type Unacknowledged } from '../sockets/outgoing.ts'
-import { SCHEMA_VERSION } from '../store/migrate.ts'
 import { Checkouts } from '../vault/checkout.ts'
 import { copyingGate, GATE_COPIES } from '../workers/copying-gate.ts'
 import { EXPIRY_INTERVAL_MS, endExpiredCheckouts } from './checkout-expiry.ts'
+import { controlHandler } from './control.ts'
 import { firstAdministrator } from './first-start.ts'
 import { type Foundation, openFoundation } from './foundation.ts'
 import { FrontDoors } from './fronts.ts'
@@ -138,6 +137,7 @@ export class Broker {
   readonly #predecessors: Predecessors
   #control: ControlServer | undefined
   #state: ControlStatus['state'] = 'serving'
+  #isLeaving = false
   #singlesClosed: Promise<void> | undefined
   #stopping: Promise<void> | undefined
   readonly #closed = Promise.withResolvers<void>()
@@ -299,7 +299,7 @@ export class Broker {
       ...(restored ? [restoredFrom(restored)] : []),
       ...(replaced === undefined
         ? []
-        : [`it replaced process ${replaced}, where ${this.#gate.elsewhere.size} sessions run on`]),
+        : [`it replaced process ${replaced}; sessions that run on elsewhere: ${this.#gate.elsewhere.size}`]),
     ]
     await this.#audit.record('service.start', {
       object_type: 'service',
@@ -307,7 +307,15 @@ export class Broker {
       ...(reasons.length > 0 && { reason: reasons.join('; ') }),
     })
     await this.#audit.checkpoint()
-    this.#control = await ControlServer.open(config.dataDir, this.#controlHandler())
+    this.#control = await ControlServer.open(
+      config.dataDir,
+      controlHandler({
+        gate: this.#gate,
+        state: () => this.#state,
+        stop: (reason, graceMs) => void this.stop(reason, graceMs),
+        handOver: (pid, graceMs) => this.#handOver(pid, graceMs),
+      }),
+    )
   }
 
   #recoverDeps() {
@@ -329,42 +337,40 @@ export class Broker {
     )
   }
 
-  #controlHandler(): ControlHandler {
-    return {
-      status: () => ({
-        version: CONTROL_VERSION,
-        schema: SCHEMA_VERSION,
-        pid: process.pid,
-        state: this.#state,
-        sessions: this.#gate.running,
-      }),
-      drain: ({ graceMs }) => void this.stop('the bastion is stopping (drain)', graceMs),
-      takeOver: ({ pid, graceMs }) => this.#handOver(pid, graceMs),
-      link: () => {
-        if (this.#state !== 'replaced') throw new Error('expected a broker that was replaced')
-        return linkedSessions(this.#gate.sessions)
-      },
-      kill: ({ session, reason, by, apiKey }) => this.#gate.kill(session, reason, by, apiKey),
-    }
-  }
-
   /**
    * Leaves the listeners and all that must exist once to the broker `pid`; sessions run on here, for `graceMs`
    * if set.
    */
   async #handOver(pid: number, graceMs: number | undefined): Promise<void> {
-    if (this.#state !== 'serving') throw new Error('the broker is stopping, or was replaced already')
-    this.#state = 'replaced'
-    for (const timer of [this.#expiries, this.#retentions, this.#looks]) clearInterval(timer)
-    await this.#closeSingles()
-    await this.#feeds.close()
+    if (this.#state !== 'serving' || this.#isLeaving) {
+      throw new Error('the broker is stopping, or is being replaced already')
+    }
+    this.#isLeaving = true
+    try {
+      await this.#leaveSingles()
+    } catch (error) {
+      void this.stop('it could not be replaced')
+      throw error
+    }
     await this.#gate.drain('the bastion is being replaced by a newer one: connect again')
     this.#fronts?.close()
     this.#control?.makeRoom()
     this.#hold.release()
+    this.#state = 'replaced'
     this.#options.logger.info({ pid, sessions: this.#gate.running }, 'another broker has replaced this one')
     if (graceMs !== undefined) void this.stop('the bastion is being replaced', graceMs)
     else if (this.#gate.running === 0) this.#stopReplaced()
+  }
+
+  /** Ends all that only one broker may do. */
+  async #leaveSingles(): Promise<void> {
+    for (const timer of [this.#expiries, this.#retentions, this.#looks]) clearInterval(timer)
+    // A run in progress is waited for, and the next one would have nothing to do.
+    this.#retention.limits = { keepDays: 0, maxSize: 0 }
+    this.#auditRetention.limits = { keepDays: 0 }
+    await Promise.all([this.#retention.enforce(), this.#auditRetention.enforce()])
+    await this.#closeSingles()
+    await this.#feeds.close()
   }
 
   #stopReplaced(): void {
@@ -556,7 +562,7 @@ export class Broker {
   }
 
   async #reload(read: () => Config): Promise<void> {
-    if (this.#state === 'replaced') throw new Error('another broker has replaced this one')
+    if (this.#isLeaving) throw new Error('another broker has replaced this one')
     const told = { object_type: 'configuration', object: this.#config.file }
     let config: Config
     let sinks: Sink[]
@@ -604,7 +610,7 @@ export class Broker {
     }
   }
 
-  /** Settles when the broker has ended, by whatever order. */
+  /** Settles when the broker has ended. */
   get onClosed(): Promise<void> {
     return this.#closed.promise
   }
@@ -671,16 +677,6 @@ async function snmpSinks({ traps, enterprise }: Config['snmp']): Promise<Sink[]>
 
 function place({ address, port }: { address: string; port: number }): string {
   return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
-}
-
-function linkedSessions(sessions: Iterable<RunningSession>): LinkedSession[] {
-  return Array.from(sessions, ({ id, userId, target: { accountId }, begin, isRecorded }) => ({
-    id,
-    userId,
-    ...(accountId !== undefined && { accountId }),
-    begin,
-    isRecorded,
-  }))
 }
 
 /** Opens the index over the contents of sessions. */

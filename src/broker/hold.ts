@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ControlClient } from '../control/client.ts'
 import { CONTROL_VERSION } from '../control/messages.ts'
-import { CONTROL_SOCKET } from '../control/place.ts'
+import { CONTROL_SOCKET, replacedSockets } from '../control/place.ts'
 import { FolderInUseError, holdDataFolder } from '../host/data-folder.ts'
 import { SCHEMA_VERSION } from '../store/migrate.ts'
 
@@ -37,22 +37,30 @@ export class Hold {
    * leaves it in its place until `take`. Throws FolderInUseError, or why it cannot be replaced.
    */
   static async open(dataDir: string, takeover?: Takeover): Promise<Hold> {
+    let release: (() => void) | undefined
     try {
-      return new Hold(dataDir, {}, holdDataFolder(dataDir))
+      release = holdDataFolder(dataDir)
     } catch (error) {
       if (!takeover || !(error instanceof FolderInUseError)) throw error
-      await requireReplaceable(dataDir)
-      return new Hold(dataDir, takeover, undefined)
+    }
+    const hold = new Hold(dataDir, takeover ?? {}, release)
+    try {
+      if (!release) await withBroker(dataDir, requireReplaceable)
+      for (const path of replacedSockets(dataDir)) await requireAlike(path)
+      return hold
+    } catch (error) {
+      hold.release()
+      throw error
     }
   }
 
   /** Replaces the broker that holds the folder, if one does. Returns its process, or undefined. */
   async take(): Promise<number | undefined> {
     if (this.#release) return undefined
-    const { pid } = await withBroker(this.#dataDir, async (broker) => {
-      const status = await broker.status()
+    const pid = await withBroker(this.#dataDir, async (broker) => {
+      const { pid } = await broker.status()
       await broker.ask({ type: 'takeOver', pid: process.pid, ...this.#takeover }, HAND_OVER_MS)
-      return status
+      return pid
     })
     this.#release = await soon(
       () => holdDataFolder(this.#dataDir),
@@ -85,8 +93,8 @@ export async function soon<T>(
 }
 
 /** Throws unless the broker is ready to be replaced by this program. */
-async function requireReplaceable(dataDir: string): Promise<void> {
-  const { state, version, schema, pid } = await withBroker(dataDir, (broker) => broker.status())
+async function requireReplaceable(broker: ControlClient): Promise<void> {
+  const { state, version, schema, pid } = await broker.status()
   if (state !== 'serving')
     throw new Error(`the broker (process ${pid}) is stopping: start again when it has ended`)
   if (version === CONTROL_VERSION && schema === SCHEMA_VERSION) return
@@ -95,6 +103,22 @@ async function requireReplaceable(dataDir: string): Promise<void> {
       `${schema === SCHEMA_VERSION ? 'they do not speak with one another' : 'it changes the database'}: ` +
       'stop that broker first (sallyport drain)',
   )
+}
+
+/** Throws if a broker that was replaced still has sessions, and cannot share the database with this program. */
+async function requireAlike(path: string): Promise<void> {
+  const broker = await ControlClient.connect(path)
+  if (!broker) return
+  try {
+    const { version, schema, pid } = await broker.status()
+    if (version === CONTROL_VERSION && schema === SCHEMA_VERSION) return
+    throw new Error(
+      `an older version of sallyport (process ${pid}) still has sessions here, and this one cannot work beside it: ` +
+        'wait until they have ended, or end them (sallyport drain)',
+    )
+  } finally {
+    broker.destroy()
+  }
 }
 
 async function withBroker<T>(dataDir: string, work: (broker: ControlClient) => Promise<T>): Promise<T> {

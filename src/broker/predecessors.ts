@@ -4,7 +4,7 @@
  */
 import { rmSync } from 'node:fs'
 import { ControlClient } from '../control/client.ts'
-import { CONTROL_VERSION, ControlError, type LinkedSession } from '../control/messages.ts'
+import type { LinkedSession } from '../control/messages.ts'
 import { replacedSockets } from '../control/place.ts'
 import type { ElsewhereSession } from '../gate/elsewhere.ts'
 import type { Id } from '../model/objects.ts'
@@ -82,8 +82,6 @@ export class Predecessors {
 
 async function requireLink(client: ControlClient, path: string): Promise<void> {
   try {
-    const { version, pid } = await client.status()
-    if (version !== CONTROL_VERSION) throw new ControlError(`process ${pid} is of another version`)
     await client.ask({ type: 'link' })
   } catch (error) {
     client.destroy()

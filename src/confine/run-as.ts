@@ -12,6 +12,20 @@ const DEFAULT = 'sallyport-session'
 const FIRST_UNUSED = 65_520
 const LAST_UNUSED = 65_533
 
+/** CAP_SETGID and CAP_SETUID (linux/capability.h). */
+const SET_USER = (1n << 6n) | (1n << 7n)
+
+/** Whether this process may start others as another user: root, or with the two capabilities that allow it. */
+export function maySetUser(status = '/proc/self/status'): boolean {
+  if (process.getuid?.() === 0) return true
+  try {
+    const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync(status, 'utf8'))?.[1]
+    return effective !== undefined && (BigInt(`0x${effective}`) & SET_USER) === SET_USER
+  } catch {
+    return false
+  }
+}
+
 /**
  * Returns the user of session workers, with the first group of that user and no other: `name` from the
  * configuration, else `sallyport-session`, else ids of no user. Throws an error with the remedy if the configured

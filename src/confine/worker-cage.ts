@@ -1,7 +1,7 @@
 /** The cage that this product gives its session workers. */
 import type { Cage } from './cage.ts'
 import { programFiles } from './program-files.ts'
-import { workerUser } from './run-as.ts'
+import { maySetUser, workerUser } from './run-as.ts'
 
 /** Open files: a session has a connection on each side and a few beside. */
 const OPEN_FILES = 65_536
@@ -11,8 +11,8 @@ const ISOLATES = 64
 const THREADS = 8_192
 
 /**
- * `runAs`: the user's name in the configuration. A broker that is not root cannot use it, and its workers run as
- * its own user. Throws an error with the remedy if there is no such user.
+ * `runAs`: the user's name in the configuration. A broker that is not root, nor has the capabilities to set a
+ * process's user, cannot use it, and its workers run as its own user. Throws an error with the remedy if there is no such user.
  */
 export function workerCage({
   runAs,
@@ -23,7 +23,7 @@ export function workerCage({
   keepOpen: readonly number[]
   memory: number
 }): Cage {
-  const user = process.getuid?.() === 0 ? workerUser(runAs) : {}
+  const user = maySetUser() ? workerUser(runAs) : {}
   return {
     ...user,
     keepOpen,

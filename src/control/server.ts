@@ -25,12 +25,14 @@ const MAX_CONNECTIONS = 32
 const SILENCE_MS = 10_000
 /** Requests of one connection that are not answered yet. */
 const MAX_OPEN_REQUESTS = 32
+/** Characters of a refusal. */
+const MAX_REASON = 1_000
 /** Bytes that wait for a client to read them: it does not read any more. */
 const MAX_UNREAD = 16 * 1024 * 1024
 
 type Of<T extends ControlRequest['type']> = Extract<ControlRequest, { type: T }>
 
-/** The broker's answer to each request. An error's message is the answer. */
+/** The broker's action for each request. The message of an error is the answer. */
 export interface ControlHandler {
   status(): ControlStatus
   drain(request: Of<'drain'>): void
@@ -164,7 +166,7 @@ class Connection {
     try {
       this.send(await this.#answer(request))
     } catch (error) {
-      this.send({ id: request.id, type: 'refused', message: (error as Error).message.slice(0, 1000) })
+      this.send({ id: request.id, type: 'refused', message: (error as Error).message.slice(0, MAX_REASON) })
     } finally {
       this.#open--
     }

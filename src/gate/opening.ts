@@ -156,7 +156,8 @@ export class Opening {
   /** @throws Denial if as many sessions are open as may be */
   #requirePlace(person: User): void {
     const { running } = this.#options
-    if (running.count >= MAX_SESSIONS) throw new Denial('too many sessions are open, try again later')
+    if (running.count + running.elsewhere.size >= MAX_SESSIONS)
+      throw new Denial('too many sessions are open, try again later')
     if (running.ofUser(person.id) >= MAX_SESSIONS_PER_USER) {
       throw new Denial(`you have ${MAX_SESSIONS_PER_USER} sessions open: close one first`)
     }
@@ -304,7 +305,7 @@ function waitsForHostKey({ accountId, protocol }: Target): boolean {
 /** @throws Denial if another session of the sign-in was given credentials */
 function spend(signedIn: SignedIn, credentials: SessionCredential[]): SessionCredential[] {
   if (signedIn.isSpent && credentials.length > 0) throw new Denial(SPENT)
-  // It stays set: an account without a credential hands out none.
+  // It stays set after an account without a credential, which hands out none.
   if (credentials.length > 0) signedIn.isSpent = true
   return credentials
 }

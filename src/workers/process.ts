@@ -281,15 +281,15 @@ export class SessionWorker {
   /** Ends a worker that hangs, or takes too much memory. */
   #look(): void {
     this.#reports = MAX_REPORTS
+    const { maxMemory } = this.#options
+    if (residentOf(this.pid) > maxMemory) {
+      this.destroy(`took more than ${Math.round(maxMemory / 1024 ** 2)} MiB of memory, and was ended`)
+      return
+    }
     if (this.#messages.isPaused()) this.#answered = this.#sent
     if (this.#sent - this.#answered >= MAX_UNANSWERED) {
       const silentMs = MAX_UNANSWERED * (this.#options.pingMs ?? PING_MS)
       this.destroy(`did not answer for ${silentMs / 1000} s, and was ended`)
-      return
-    }
-    const { maxMemory } = this.#options
-    if (residentOf(this.pid) > maxMemory) {
-      this.destroy(`took more than ${Math.round(maxMemory / 1024 ** 2)} MiB of memory, and was ended`)
       return
     }
     // Loading its code may take longer than an answer.

@@ -2,14 +2,15 @@
  * A crowd of users at their shells, and the target that they are at, in one program of their own: thousands of
  * real clients and servers would need more memory than the broker. It serves the commands of its parent.
  */
+import type { Buffer } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
-import ssh2, { type AuthContext, type Client, type Connection } from 'ssh2'
+import ssh2, { type AuthContext, type Client, type ClientChannel, type Connection } from 'ssh2'
 
 /** Messages from the parent. */
 export type CrowdOrder =
-  /** Opens shells until there are `count`. */
-  | { order: 'open'; count: number; port: number; login: string; key: string }
+  /** Opens shells until there are `count`, of the logins in turn. */
+  | { order: 'open'; count: number; port: number; logins: readonly string[]; key: string }
   /** Closes all of them. */
   | { order: 'close' }
 
@@ -50,18 +51,27 @@ function open(port: number, username: string, privateKey: Buffer): Promise<Clien
     client.on('ready', () => {
       client.shell({ term: 'xterm' }, (error, channel) => {
         if (error) reject(error)
-        else channel.once('data', () => resolve(client))
+        else awaitPrompt(channel, () => resolve(client), reject)
       })
     })
     client.connect({ host: '127.0.0.1', port, username, privateKey, readyTimeout: 60_000 })
   })
 }
 
-async function openAll({ count, port, login, key }: CrowdOrder & { order: 'open' }): Promise<void> {
+function awaitPrompt(channel: ClientChannel, found: () => void, failed: (error: Error) => void): void {
+  let seen = ''
+  channel.on('data', (data: Buffer) => {
+    seen += data.toString('latin1')
+    if (seen.includes(PROMPT)) found()
+  })
+  channel.on('close', () => failed(new Error(`a shell was closed: ${seen}`)))
+}
+
+async function openAll({ count, port, logins, key }: CrowdOrder & { order: 'open' }): Promise<void> {
   const privateKey = readFileSync(key)
-  let left = count - clients.length
+  let next = clients.length
   const worker = async (): Promise<void> => {
-    while (left-- > 0) clients.push(await open(port, login, privateKey))
+    while (next < count) clients.push(await open(port, logins[next++ % logins.length]!, privateKey))
   }
   await Promise.all(Array.from({ length: AT_A_TIME }, worker))
 }

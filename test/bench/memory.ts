@@ -19,6 +19,8 @@ import { median, table } from './stats.ts'
 
 const MIB = 1024 * 1024
 const KIB = 1024
+/** Sessions of one user, below the broker's limit. */
+const PER_USER = 400
 /** Time in which what the last sessions left behind is collected. */
 const SETTLE_MS = 10_000
 /** In each window all sessions are reviewed at least once. */
@@ -51,16 +53,22 @@ export async function measureMemory(
   try {
     const tree = new ProcessTree(broker.pid)
     const points = [await point(broker, tree, 'at start', 0)]
-    const { login } = await provision(broker, {
-      port: await crowd.port,
-      account: 'crowd',
-      credentials: [{ type: 'password', password: 'of the crowd' }],
-      subprotocols: ['SSH_SHELL'],
-      sshPublicKeys: [key.publicKey],
-    })
+    const logins: string[] = []
+    for (let user = 0; user < Math.max(...sessions) / PER_USER; user++) {
+      const { login } = await provision(broker, {
+        user: `ops${user}`,
+        device: `srv${user}`,
+        port: await crowd.port,
+        account: 'crowd',
+        credentials: [{ type: 'password', password: 'of the crowd' }],
+        subprotocols: ['SSH_SHELL'],
+        sshPublicKeys: [key.publicKey],
+      })
+      logins.push(login)
+    }
     for (const count of sessions) {
       progress(`${count} idle sessions`)
-      await crowd.order({ order: 'open', count, port: broker.ports.ssh, login, key: key.path })
+      await crowd.order({ order: 'open', count, port: broker.ports.ssh, logins, key: key.path })
       points.push(await point(broker, tree, `${count} sessions`, count))
     }
     progress('the end of all')

@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { generateIdentity, identityToRecipient } from 'age-encryption'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -55,6 +55,7 @@ describe('a configuration that is in order', () => {
         holdRelease: 'one',
         maxSize: 0,
       },
+      workers: availableParallelism(),
       loginGrace: 60_000,
       passwords: { minLength: 8 },
       ticketLifetime: 300_000,
@@ -405,7 +406,6 @@ describe('a fault', () => {
   })
 
   test.each([
-    'workers: 0',
     'snmp: { agent: {} }',
     'database: { url: "postgres://db/x" }',
     'syslog: [ { host: a, format: cef } ]',
@@ -416,7 +416,7 @@ describe('a fault', () => {
   })
 
   test('does not hide another one', () => {
-    expect(problems('workers: 1\nlogin_grace: x\nlogg: {}')).toHaveLength(3)
+    expect(problems('snmp: { agent: {} }\nlogin_grace: x\nlogg: {}')).toHaveLength(3)
   })
 
   test('a file that is not there is named', () => {

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { workerUser } from '../../src/confine/run-as.ts'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { maySetUser, workerUser } from '../../src/confine/run-as.ts'
 
 let folder: string
 let passwd: string
@@ -20,6 +20,7 @@ beforeAll(() => {
   writeFileSync(passwd, lines.join('\n'))
 })
 afterAll(() => rmSync(folder, { recursive: true }))
+afterEach(() => vi.restoreAllMocks())
 
 describe('run_as', () => {
   test("is a user's number and that of its first group", () => {
@@ -50,5 +51,33 @@ describe('run_as', () => {
 
   test.each(['root', 'toor'])('is not %s, whose number is 0', (name) => {
     expect(() => workerUser(name, passwd)).toThrow(`run_as: ${name} is root`)
+  })
+})
+
+describe('whether this process may set the user of others', () => {
+  const statusOf = (effective: string): string => {
+    const file = join(folder, `status-${effective}`)
+    writeFileSync(file, `Name:\tnode\nCapInh:\tffffffff\nCapEff:\t${effective}\nCapBnd:\tffffffff\n`)
+    return file
+  }
+
+  test.each([
+    ['00000000000004c0', true],
+    ['0000000000000080', false],
+    ['0000000000000040', false],
+    ['0000000000000400', false],
+  ])('capabilities %s: %s', (effective, may) => {
+    vi.spyOn(process, 'getuid').mockReturnValue(990)
+    expect(maySetUser(statusOf(effective))).toBe(may)
+  })
+
+  test('root may', () => {
+    vi.spyOn(process, 'getuid').mockReturnValue(0)
+    expect(maySetUser(statusOf('0000000000000000'))).toBe(true)
+  })
+
+  test('a system without such a file has no capabilities', () => {
+    vi.spyOn(process, 'getuid').mockReturnValue(990)
+    expect(maySetUser(join(folder, 'nowhere'))).toBe(false)
   })
 })

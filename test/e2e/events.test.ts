@@ -11,7 +11,7 @@ import { parse, stringify } from 'yaml'
 import { EVENTS, type EventCode, TRAP_CODES } from '../../src/audit/events/catalogue.ts'
 import { type ApiAnswer, callApi, startBroker } from '../peers/broker.ts'
 import { scp, ssh, sshTerminal } from '../peers/openssh.ts'
-import { freePort } from '../peers/process.ts'
+import { descendants, freePort } from '../peers/process.ts'
 import { describeWithPeers } from '../peers/program.ts'
 import { type Rsyslog, type SyslogMessage, startRsyslog } from '../peers/rsyslog.ts'
 import { type Notification, type Snmptrapd, startSnmptrapd } from '../peers/snmptrapd.ts'
@@ -398,6 +398,20 @@ describeWithPeers('events', ['sshd', 'ssh', 'scp', 'rsyslogd', 'snmptrapd'], () 
     expect(denied?.['rfc5424-sd']).toMatchObject({
       'sallyport@32473': { user: 'ops1', domain: 'local', device: 'srv1', service: 'ssh' },
     })
+  })
+
+  test('session workers that die: each is told, and the third in a row is an alert', async () => {
+    const killed: number[] = []
+    for (let died = 0; died < 3; died++) {
+      const pid = await until('a session worker', () =>
+        descendants(bastion.broker.pid).find((one) => !killed.includes(one)),
+      )
+      killed.push(pid)
+      process.kill(pid, 'SIGKILL')
+      const lost = await received('worker.lost', { object: String(pid) })
+      expect(lost).toMatchObject({ object_type: 'worker', reason: 'the session worker was ended by SIGKILL' })
+    }
+    expect(await received('worker.loop', { object: String(killed[2]) })).toMatchObject({ count: '3' })
   })
 
   test('every code with a notification was trapped', async () => {

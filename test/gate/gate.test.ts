@@ -28,6 +28,7 @@ import { sshString } from '../identity/keys.ts'
 import { quickHasher } from '../identity/quick-hasher.ts'
 import { type Estate, smallEstate } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
+import { hostKey } from './host-key.ts'
 
 const SOURCE = { address: '192.0.2.7', port: 4711 }
 
@@ -114,13 +115,6 @@ describe('authenticate', () => {
   })
 })
 
-const key = (seed: string) => {
-  const name = Buffer.from('ssh-ed25519')
-  const body = createHash('sha256').update(seed).digest()
-  const length = (bytes: Buffer) => Buffer.from([0, 0, 0, bytes.length])
-  return Buffer.concat([length(name), name, length(body), body])
-}
-
 describe('open', () => {
   test('answers with the target, the rights and the recording', async () => {
     const session = await opened()
@@ -143,7 +137,7 @@ describe('open', () => {
       if (answer.result !== 'opened') throw new Error(answer.result)
       sessions.push(answer.session.id)
     }
-    const keyOf = (session: string) => gate.hostKey({ session, key: key('one') })
+    const keyOf = (session: string) => gate.hostKey({ session, key: hostKey('one') })
     const credentials = [{ type: 'password', password: 'root password' }]
     expect(await keyOf(sessions[0]!)).toEqual({ result: 'accepted', credentials })
     expect(await keyOf(sessions[0]!)).toEqual({ result: 'accepted' })
@@ -398,17 +392,17 @@ describe('a running session', () => {
 describe('host keys', () => {
   test('pinned at first sight, then only that one', async () => {
     const { id } = await opened()
-    expect(await gate.hostKey({ session: id, key: key('one') })).toMatchObject({ result: 'accepted' })
-    expect(await gate.hostKey({ session: id, key: key('one') })).toMatchObject({ result: 'accepted' })
-    expect(await gate.hostKey({ session: id, key: key('two') })).toMatchObject({ result: 'refused' })
+    expect(await gate.hostKey({ session: id, key: hostKey('one') })).toMatchObject({ result: 'accepted' })
+    expect(await gate.hostKey({ session: id, key: hostKey('one') })).toMatchObject({ result: 'accepted' })
+    expect(await gate.hostKey({ session: id, key: hostKey('two') })).toMatchObject({ result: 'refused' })
     expect((await codes()).slice(2)).toEqual(['hostkey.new', 'hostkey.changed'])
   })
 
   test('of two first sights at a time one is pinned', async () => {
     const { id } = await opened()
     const answers = await Promise.all([
-      gate.hostKey({ session: id, key: key('one') }),
-      gate.hostKey({ session: id, key: key('two') }),
+      gate.hostKey({ session: id, key: hostKey('one') }),
+      gate.hostKey({ session: id, key: hostKey('two') }),
     ])
     expect(answers.map(({ result }) => result)).toEqual(['accepted', 'refused'])
   })
@@ -416,17 +410,17 @@ describe('host keys', () => {
   test('pinned policy: refused until an administrator has accepted it', async () => {
     await temporary.store.services.update(estate.service.id, { hostKeyPolicy: 'pinned' })
     const { id } = await opened()
-    expect(await gate.hostKey({ session: id, key: key('one') })).toMatchObject({ result: 'refused' })
+    expect(await gate.hostKey({ session: id, key: hostKey('one') })).toMatchObject({ result: 'refused' })
     const [offered] = await temporary.store.hostKeys.ofService(estate.service.id)
     expect(offered).toMatchObject({ state: 'offered', keyType: 'ssh-ed25519' })
     await temporary.store.hostKeys.update(offered!.id, { state: 'accepted' })
-    expect(await gate.hostKey({ session: id, key: key('one') })).toMatchObject({ result: 'accepted' })
+    expect(await gate.hostKey({ session: id, key: hostKey('one') })).toMatchObject({ result: 'accepted' })
   })
 
   test('a target that shows a new key each time fills no table', async () => {
     await temporary.store.services.update(estate.service.id, { hostKeyPolicy: 'pinned' })
     const { id } = await opened()
-    for (let n = 0; n < 12; n++) await gate.hostKey({ session: id, key: key(String(n)) })
+    for (let n = 0; n < 12; n++) await gate.hostKey({ session: id, key: hostKey(String(n)) })
     expect(await temporary.store.hostKeys.ofService(estate.service.id)).toHaveLength(5)
   })
 
@@ -461,10 +455,10 @@ describe('host keys', () => {
 
     test('ca: what was pinned before has no say, and what is refused is not kept', async () => {
       const { id: pinning } = await opened()
-      await gate.hostKey({ session: pinning, key: key('one') })
+      await gate.hostKey({ session: pinning, key: hostKey('one') })
       const { id, hostKeyTypes } = await under('ca', { hostCaKeys: [smith.line] })
       expect(hostKeyTypes).toEqual([])
-      expect(await gate.hostKey({ session: id, key: key('one') })).toMatchObject({ result: 'refused' })
+      expect(await gate.hostKey({ session: id, key: hostKey('one') })).toMatchObject({ result: 'refused' })
       for (const shown of [certificate('192.0.2.9'), certificate('192.0.2.1').subarray(0, -1)]) {
         expect(await gate.hostKey({ session: id, key: shown })).toMatchObject({ result: 'refused' })
       }
@@ -485,14 +479,14 @@ describe('host keys', () => {
           if (asked.length === 1) await slow
           return {
             isAuthenticated: true,
-            records: [{ algorithm: 4, digest: 2, fingerprint: digest(key('one')) }],
+            records: [{ algorithm: 4, digest: 2, fingerprint: digest(hostKey('one')) }],
           }
         },
       }
       const { id } = await under('dns')
-      const first = gate.hostKey({ session: id, key: key('one') })
-      expect(await gate.hostKey({ session: id, key: key('one') })).toMatchObject({ result: 'accepted' })
-      expect(await gate.hostKey({ session: id, key: key('two') })).toMatchObject({ result: 'refused' })
+      const first = gate.hostKey({ session: id, key: hostKey('one') })
+      expect(await gate.hostKey({ session: id, key: hostKey('one') })).toMatchObject({ result: 'accepted' })
+      expect(await gate.hostKey({ session: id, key: hostKey('two') })).toMatchObject({ result: 'refused' })
       expect((await codes()).at(-1)).toBe('hostkey.changed')
       release()
       expect(await first).toMatchObject({ result: 'accepted' })
@@ -503,9 +497,9 @@ describe('host keys', () => {
     test('dns: what the resolver cannot answer is refused, a fault of the program is not hidden', async () => {
       const { id } = await under('dns')
       broker.hostTrust = { sshfp: () => Promise.reject(new DnsError('no answer')) }
-      expect(await gate.hostKey({ session: id, key: key('one') })).toMatchObject({ result: 'refused' })
+      expect(await gate.hostKey({ session: id, key: hostKey('one') })).toMatchObject({ result: 'refused' })
       broker.hostTrust = { sshfp: () => Promise.reject(new TypeError('a mistake')) }
-      await expect(gate.hostKey({ session: id, key: key('one') })).rejects.toThrow('a mistake')
+      await expect(gate.hostKey({ session: id, key: hostKey('one') })).rejects.toThrow('a mistake')
     })
   })
 

@@ -109,3 +109,31 @@ test('nobody is kept away by a session that was not opened after all', async () 
   })
   expect(gate.holdFor(estate.account.id, other.id)).toBe(false)
 })
+
+test('a session in a broker that this one has replaced holds its account too, until it ends', async () => {
+  const kill = async () => true
+  gate.elsewhere.set('old', { id: 'old', userId: estate.user.id, accountId: estate.account.id, kill })
+  expect(gate.holdFor(estate.account.id, other.id)).toBe(true)
+  expect(await open(await identity('ops2'))).toMatchObject({
+    result: 'denied',
+    message: expect.stringContaining('somebody else is using this account'),
+  })
+  expect(await checkout(other)).not.toBe('out')
+  expect(await gate.kill('old', 'enough', 'admin')).toBe(true)
+  expect(await gate.kill('none', 'enough', 'admin')).toBe(false)
+  expect(gate.watchRefusal('old')).toBe('runs_elsewhere')
+  gate.elsewhere.delete('old')
+  expect(await open(await identity('ops2'))).toMatchObject({ result: 'opened' })
+})
+
+test('a drained gate opens nothing, and waits for the session that is being opened', async () => {
+  const tokens = [await identity('ops1'), await identity('ops1')]
+  const opening = open(tokens[0]!)
+  await gate.drain('the bastion is being replaced')
+  expect(gate.running).toBe(1)
+  expect(await opening).toMatchObject({ result: 'opened' })
+  expect(await open(tokens[1]!)).toMatchObject({
+    result: 'denied',
+    message: 'the bastion is being replaced',
+  })
+})

@@ -19,6 +19,7 @@ import { quickHasher } from '../identity/quick-hasher.ts'
 import { type Estate, newUser, smallEstate } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
 import { groundsOn } from './grounds.ts'
+import { hostKey } from './host-key.ts'
 
 const SOURCE = { address: '192.0.2.7', port: 4711 }
 
@@ -314,8 +315,11 @@ describe('where a terminal is all that there is', () => {
       { type: 'enable', password: Secret.of('two') },
       { type: 'password', password: Secret.of('one') },
     ])
-    const session = await opened(tokenOf(await signIn('ops1:root@srv1')))
-    expect(session.credentials).toEqual([{ type: 'password', password: 'one' }])
+    const { id } = await opened(tokenOf(await signIn('ops1:root@srv1')))
+    expect(await gate.hostKey({ session: id, key: hostKey('srv1') })).toEqual({
+      result: 'accepted',
+      credentials: [{ type: 'password', password: 'one' }],
+    })
   })
 
   test('a target may ask for no password', async () => {

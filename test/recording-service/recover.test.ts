@@ -44,6 +44,23 @@ async function crashed(number: number, change: (bytes: Buffer) => Buffer): Promi
 }
 const stateOf = async (number: number) => (await here.store.sessions.find(idOf(number)))?.recording?.state
 
+test('a session that runs on in another broker, and its recording, are left alone', async () => {
+  const path = await crashed(1, (bytes) => bytes)
+  const other = await crashed(2, (bytes) => bytes)
+  const before = [readFileSync(path), await here.store.sessions.find(idOf(1))]
+  const report = await recoverSessions({
+    store: here.store,
+    audit: here.audit,
+    recordingService,
+    now: () => here.clock.now,
+    runsElsewhere: (session) => session === idOf(1),
+  })
+  expect(report).toEqual([expect.stringContaining(idOf(2))])
+  expect([readFileSync(path), await here.store.sessions.find(idOf(1))]).toEqual(before)
+  expect((await verifyStream(inPieces(readFileSync(other)))).fault).toBeUndefined()
+  expect(await here.events('session.close')).toHaveLength(1)
+})
+
 describe('a recording that a disk error has left open at the end of its session', () => {
   const failed = { state: 'failed', size: 0, frames: 0, digest: '' } as const
   /** Leaves a session as stored at its end; its file is that of `change`. */

@@ -261,6 +261,16 @@ describe('one credential for one proof', () => {
     expect(await open(identity)).toMatchObject({ result: 'denied' })
   })
 
+  test('a session that ends before its host key is accepted costs nothing', async () => {
+    const identity = await tokenAt(seat, 'ops1')
+    for (let n = 0; n < 2; n++) {
+      const answer = (await open(identity)) as Extract<OpenAnswer, { result: 'opened' }>
+      await seat.ask('close', closing(answer.session.id))
+    }
+    const last = (await open(identity)) as Extract<OpenAnswer, { result: 'opened' }>
+    expect(await keyOf(last.session.id)).toEqual({ result: 'accepted', credentials })
+  })
+
   test('no target but that of the user is listed or opened', async () => {
     const identity = await tokenAt(seat, 'ops1')
     expect(await seat.ask('targets', { identity, protocol: 'SSH' })).toMatchObject({

@@ -55,7 +55,7 @@ export class PacketReader {
       const length = this.#length
       const end = at + LENGTH + length + this.#opener.tag
       if (end > bytes.length) break
-      this.#opener.open(bytes, at, length)
+      this.#open(bytes, at, length)
       this.#length = undefined
       this.#decipher.inSeqno = (this.#decipher.inSeqno + 1) >>> 0
       const payload = payloadAt(bytes, at + LENGTH, length)
@@ -81,6 +81,15 @@ export class PacketReader {
     if (!opener) return false
     this.#opener = opener
     return true
+  }
+
+  /** Opens a packet; the error of OpenSSL's GCM has no words. */
+  #open(bytes: Buffer, at: number, length: number): void {
+    try {
+      this.#opener.open(bytes, at, length)
+    } catch (cause) {
+      throw new MalformedError('a packet with a valid MAC was expected, found a changed one', { cause })
+    }
   }
 
   #keep(rest: Buffer): void {

@@ -1,15 +1,11 @@
-/** The sealing thread: compresses, encrypts and hashes groups of many recordings. */
+/**
+ * The sealing thread: compresses, encrypts and hashes groups of many recordings. Its priority is that of the
+ * relay: strict sessions wait for it, and all others when they are far ahead of it.
+ */
 import { Buffer } from 'node:buffer'
-import { setPriority } from 'node:os'
 import { parentPort } from 'node:worker_threads'
 import { sealGroup } from '../format/group.ts'
 import type { FromSealer, SealAnswer, SealRequest, ToSealer } from './messages.ts'
-
-/** A nice value, 19 at most: on a busy machine keystrokes come before the recording of floods. */
-const NICENESS = 10
-
-// On Linux 0 is the calling thread (setpriority(2), C library/kernel differences), elsewhere the whole process.
-if (process.platform === 'linux') setPriority(0, NICENESS)
 
 const keys = new Map<number, Uint8Array>()
 

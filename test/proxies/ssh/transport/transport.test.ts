@@ -1,8 +1,11 @@
-/** A transport's count of bytes sent and not yet read by its peer, on a real socket. */
-import { once } from 'node:events'
+/** A transport on a real socket: its counts of bytes, and the packets that it reads in ssh2's place. */
+import { EventEmitter, once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
+import { connectShared } from '../../../../proxies/net/shared-read.ts'
 import { Transport } from '../../../../proxies/ssh/transport/transport.ts'
+import { until } from '../../../until.ts'
+import { pairOf, SUITES } from './ciphers.ts'
 
 const open: { destroy(): void }[] = []
 afterEach(() => {
@@ -58,4 +61,71 @@ test('bytes that wait for the end of a key exchange count too', async () => {
   protocol._kexinit = Buffer.alloc(1)
   transport.send(Buffer.alloc(100))
   expect([transport.written, transport.waiting]).toEqual([110, 100])
+})
+
+/** A transport after its sign-in, with ciphers as a key exchange makes them. */
+async function signedIn(suite: (typeof SUITES)[number]) {
+  const server = createServer().listen(0, '127.0.0.1')
+  open.push({ destroy: () => server.close() })
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  const accepted = once(server, 'connection')
+  const socket = connectShared({ port, host: '127.0.0.1' })
+  const [peer] = (await accepted) as [Socket]
+  open.push(peer, socket)
+  const [up, down] = [pairOf(suite), pairOf(suite)]
+  const library = new EventEmitter()
+  const errors: unknown[] = []
+  library.on('error', (error) => errors.push(error))
+  const protocol = {
+    _onPayload: () => undefined,
+    _onPacket: () => undefined,
+    _onWrite: (bytes: Uint8Array) => void socket.write(bytes),
+    _decipher: up.decipher,
+    _cipher: down.cipher,
+  }
+  const transport = new Transport(Object.assign(library, { _protocol: protocol }), socket, { strict: false })
+  // ssh2 gives its ciphers the transport's function.
+  up.decipher._onPayload = protocol._onPayload
+  const messages: Buffer[] = []
+  transport.onMessage = (payload) => messages.push(Buffer.from(payload))
+  socket.resume()
+  return { transport, socket, peer, up, down, errors, messages }
+}
+
+test.each(SUITES.map((suite) => ({ suite, name: suite.join(' ') })))(
+  'a changed packet ends the connection behind what came before it: $name',
+  async ({ suite }) => {
+    const { transport, socket, peer, up, down, errors, messages } = await signedIn(suite)
+    const reply = Buffer.alloc(5000, 99)
+    transport.onMessage = (payload) => {
+      messages.push(Buffer.from(payload))
+      transport.send(reply)
+    }
+    const good = Buffer.alloc(3000, 94)
+    const received: Buffer[] = []
+    peer.on('data', (bytes) => received.push(bytes))
+    const ended = once(peer, 'end')
+    const first = up.seal(good)
+    const changed = up.seal(good)
+    changed[changed.length - 1]! ^= 1
+    peer.write(Buffer.concat([first, changed, up.seal(good)]))
+    await ended
+    await until('the end of the connection', () => socket.destroyed || undefined)
+    expect(messages).toEqual([good])
+    expect(errors.map(String)).toEqual([
+      'MalformedError: a packet with a valid MAC was expected, found a changed one',
+    ])
+    expect(down.open(Buffer.concat(received))).toEqual([reply])
+    expect(transport.closed).toBe(true)
+  },
+)
+
+test('a length that no packet has ends the connection at once', async () => {
+  const { peer, errors, messages } = await signedIn(['aes128-gcm@openssh.com'])
+  const ended = once(peer.resume(), 'end')
+  peer.write(Buffer.from('7fffffff', 'hex'))
+  await ended
+  expect(messages).toEqual([])
+  expect(String(errors[0])).toContain("a packet's length was expected, found 2147483647")
 })

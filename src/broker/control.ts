@@ -1,0 +1,39 @@
+/** The answers of a broker on its control socket. */
+import { CONTROL_VERSION, type ControlStatus, type LinkedSession } from '../control/messages.ts'
+import type { ControlHandler } from '../control/server.ts'
+import type { BrokerGate } from '../gate/gate.ts'
+import type { RunningSession } from '../gate/running.ts'
+import { SCHEMA_VERSION } from '../store/migrate.ts'
+
+export interface Controlled {
+  gate: Pick<BrokerGate, 'running' | 'sessions' | 'kill'>
+  state: () => ControlStatus['state']
+  /** Begins to stop the broker. Without a grace the configured one holds. */
+  stop: (reason: string, graceMs?: number) => void
+  /** Leaves the data folder and the listeners to the broker `pid`. */
+  handOver: (pid: number, graceMs?: number) => Promise<void>
+}
+
+export function controlHandler({ gate, state, stop, handOver }: Controlled): ControlHandler {
+  return {
+    status: () => ({
+      version: CONTROL_VERSION,
+      schema: SCHEMA_VERSION,
+      pid: process.pid,
+      state: state(),
+      sessions: gate.running,
+    }),
+    drain: ({ graceMs }) => stop('the bastion is stopping (drain)', graceMs),
+    takeOver: ({ pid, graceMs }) => handOver(pid, graceMs),
+    link: () => {
+      if (state() !== 'replaced') throw new Error('expected a broker that was replaced')
+      return Array.from(gate.sessions, linkedSession)
+    },
+    kill: ({ session, reason, by, apiKey }) => gate.kill(session, reason, by, apiKey),
+  }
+}
+
+function linkedSession({ id, userId, target, begin, isRecorded }: RunningSession): LinkedSession {
+  const { accountId } = target
+  return { id, userId, ...(accountId !== undefined && { accountId }), begin, isRecorded }
+}

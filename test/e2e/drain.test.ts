@@ -1,0 +1,96 @@
+/** `sallyport drain`, and what users read when the bastion stops. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ssh, sshTerminal } from '../peers/openssh.ts'
+import { describeWithPeers } from '../peers/program.ts'
+import { until } from '../until.ts'
+import { type Bastion, type SessionRow, startBastion } from './bastion.ts'
+import { sallyport } from './recorded.ts'
+
+const SLOW = { timeout: 90_000 }
+const LOOP = 'while read -r a; do echo "<$a>"; done'
+
+describeWithPeers('a broker that is drained', ['sshd', 'ssh'], () => {
+  let bastion: Bastion
+  beforeAll(async () => {
+    bastion = await startBastion({ credential: 'password' })
+  })
+  afterAll(async () => {
+    await bastion.stop()
+  })
+
+  test('tells its users, refuses new ones, counts down, and ends when told to hurry', SLOW, async () => {
+    const { broker, home } = bastion
+    const terminal = sshTerminal(home, bastion.login(), [LOOP])
+    terminal.send('a\r')
+    await terminal.expect('<a>')
+    const command = ssh(home, bastion.login(), ['echo begun; sleep 1000'])
+    await until('both', async () => {
+      const rows = await broker.must<SessionRow[]>('GET', '/sessions?status=current')
+      return rows.length === 2 ? rows : undefined
+    })
+    const draining = sallyport(broker, ['drain', '--grace', '1h'])
+    await terminal.expect(
+      'the bastion is stopping (drain): this session ends in 60 min at the latest',
+      30_000,
+    )
+    // It goes on meanwhile.
+    terminal.send('b\r')
+    await terminal.expect('<b>')
+    const late = await ssh(home, bastion.login(), ['echo late'])
+    expect({ code: late.code, stdout: late.stdout }).toEqual({ code: 255, stdout: '' })
+    expect(await broker.must<SessionRow[]>('GET', '/sessions?status=current')).toHaveLength(2)
+
+    const hurried = await sallyport(broker, ['drain', '--grace', '0', '--no-wait'])
+    expect(hurried).toMatchObject({ code: 0, stdout: 'no new sessions from now on\n', stderr: '' })
+    const drained = await draining
+    expect(drained).toMatchObject({ code: 0, stderr: '' })
+    expect(drained.stdout).toMatch(/^2 sessions left\n(.*left\n)*the broker has ended\n$/)
+    expect(await broker.ended).toBe(0)
+    expect(await terminal.exit()).toBe(255)
+    const ended = await command
+    // The line for terminals is no part of a program's output.
+    expect(ended).toMatchObject({ code: 255, stdout: 'begun\n' })
+    expect(ended.stderr).toContain('sallyport: the bastion is stopping (drain)')
+    expect(ended.stderr).not.toContain('at the latest')
+    expect(existsSync(join(broker.dataFolder, 'control.sock'))).toBe(false)
+    const verified = await sallyport(broker, ['recordings', 'verify'])
+    expect(verified.stdout).toMatch(/^(\S+ {2}ok, sealed.*\n){2}$/)
+  })
+
+  test('a second SIGTERM ends in order what the first gave a grace', SLOW, async () => {
+    const other = await startBastion({
+      credential: 'password',
+      broker: { config: { shutdown_grace: '1h' } },
+    })
+    try {
+      const { broker } = other
+      const terminal = sshTerminal(other.home, other.login(), [LOOP])
+      terminal.send('a\r')
+      await terminal.expect('<a>')
+      const [session] = await broker.must<SessionRow[]>('GET', '/sessions?status=current')
+      process.kill(broker.pid, 'SIGTERM')
+      await terminal.expect('the bastion is stopping (SIGTERM): this session ends in 60 min at the latest')
+      process.kill(broker.pid, 'SIGTERM')
+      expect(await terminal.exit()).toBe(255)
+      expect(await broker.ended).toBe(0)
+      const verified = await sallyport(broker, ['recordings', 'verify', session!.id])
+      expect(verified.stdout).toContain('ok, sealed')
+    } finally {
+      await other.stop()
+    }
+  })
+
+  test('no broker there to drain is an error', async () => {
+    const done = await sallyport(bastion.broker, ['drain'])
+    expect(done).toMatchObject({ code: 1, stdout: '' })
+    expect(done.stderr).toBe(`sallyport: no broker runs on the data folder ${bastion.broker.dataFolder}\n`)
+  })
+
+  test.each(['25h', '1', 'soon'])('a grace of %s is wrong usage', async (grace) => {
+    const done = await sallyport(bastion.broker, ['drain', '--grace', grace])
+    expect(done.code).toBe(2)
+    expect(done.stderr).toMatch(/--grace/)
+  })
+})

@@ -1,0 +1,210 @@
+/** A newer broker replaces one that runs: its sessions run on in the old one, new ones begin in the new one. */
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { type Broker, startBroker } from '../peers/broker.ts'
+import { ssh, sshTerminal } from '../peers/openssh.ts'
+import { describeWithPeers } from '../peers/program.ts'
+import type { Terminal } from '../peers/terminal.ts'
+import { until } from '../until.ts'
+import { type Bastion, eventsIn, type SessionRow, startBastion } from './bastion.ts'
+import { framesOf, sallyport, streamOf } from './recorded.ts'
+
+/** For tests that start several brokers: on a busy machine each takes seconds. */
+const SLOW = { timeout: 120_000 }
+/** Answers what is typed, after more output than a recording without an index has. */
+const ANSWERS = 'stty -echo; head -c 100000 /dev/urandom | base64; while read -r a; do echo "<$a>"; done'
+
+let dataFolder: string
+let backupFolder: string
+let bastion: Bastion
+let newer: Broker | undefined
+const terminals: Terminal[] = []
+
+beforeEach(async () => {
+  dataFolder = mkdtempSync(join(tmpdir(), 'sallyport-takeover-'))
+  backupFolder = `${dataFolder}-backup`
+  bastion = await startBastion({ credential: 'password', broker: { dataFolder } })
+}, SLOW.timeout)
+afterEach(async () => {
+  for (const terminal of terminals.splice(0)) await terminal.close()
+  await newer?.stop()
+  newer = undefined
+  await bastion.stop()
+  for (const folder of [dataFolder, backupFolder]) rmSync(folder, { recursive: true, force: true })
+}, SLOW.timeout)
+
+const current = (broker: Broker) => broker.must<SessionRow[]>('GET', '/sessions?status=current&sort=begin')
+const row = (broker: Broker, id: string) => broker.must<SessionRow>('GET', `/sessions/${id}`)
+const controlSockets = () => readdirSync(dataFolder).filter((name) => name.startsWith('control'))
+
+/** Opens a session that answers what is typed. */
+async function openSession(): Promise<Terminal> {
+  const terminal = sshTerminal(bastion.home, bastion.login(), [ANSWERS])
+  terminals.push(terminal)
+  await typed(terminal, 'before')
+  return terminal
+}
+
+async function typed(terminal: Terminal, text: string): Promise<void> {
+  terminal.send(`${text}\r`)
+  await terminal.expect(`<${text}>`)
+}
+
+async function replace(flags: string[] = []): Promise<Broker> {
+  const { ports } = bastion.broker
+  newer = await startBroker({ dataFolder, ports, flags: ['--takeover', ...flags] })
+  return newer
+}
+
+const closed = (broker: Broker, id: string) =>
+  until('the end of the session', async () => {
+    const found = await row(broker, id)
+    return found.result === undefined || found.result === null ? undefined : found
+  })
+
+describeWithPeers('a broker that replaces another', ['sshd', 'ssh'], () => {
+  test('serves new sessions, while one of the old broker runs on to its end', SLOW, async () => {
+    const old = bastion.broker
+    const terminal = await openSession()
+    const [first] = await current(old)
+    let isTyping = true
+    let lines = 0
+    const typing = (async () => {
+      while (isTyping) await typed(terminal, `during ${lines++}`)
+    })()
+    const broker = await replace()
+    isTyping = false
+    await typing
+    await typed(terminal, 'after')
+
+    expect(readFileSync(join(dataFolder, 'sallyport.pid'), 'utf8')).toBe(`${broker.pid}\n`)
+    expect(existsSync(`/proc/${old.pid}`)).toBe(true)
+    expect((await current(broker)).map(({ id }) => id)).toEqual([first!.id])
+    expect(await ssh(bastion.home, bastion.login(), ['echo second'])).toMatchObject({ stdout: 'second\n' })
+    expect(eventsIn(broker.log())).toContainEqual(
+      expect.objectContaining({
+        event: 'service.start',
+        reason: `it replaced process ${old.pid}; sessions that run on elsewhere: 1`,
+      }),
+    )
+
+    terminal.send('\x04')
+    expect(await terminal.exit()).toBe(0)
+    expect(await old.ended).toBe(0)
+    expect(controlSockets()).toEqual(['control.sock'])
+    expect(await closed(broker, first!.id)).toMatchObject({
+      result: 'success',
+      recording: { state: 'sealed' },
+    })
+    const output = streamOf(await framesOf(broker, first!.id), 'output').toString()
+    for (const text of ['<before>', `<during ${lines - 1}>`, '<after>']) expect(output).toContain(text)
+    const verified = await sallyport(broker, ['recordings', 'verify'])
+    expect(verified.stdout).toMatch(/^(\S+ {2}ok, sealed.*\n){2}$/)
+    expect((await sallyport(broker, ['audit', 'verify'])).stdout).toMatch(/^ok: \d+ rows/)
+    // The receivers of the newer broker have the events of the old one.
+    expect(eventsIn(broker.log())).toContainEqual(
+      expect.objectContaining({ event: 'session.close', session: first!.id, result: 'success' }),
+    )
+    // Its index is made by the newer one.
+    await until('the index', () => (existsSync(indexOf(first!.id)) ? true : undefined))
+  })
+
+  test('accounts at once for the sessions of an old one that is killed', SLOW, async () => {
+    const old = bastion.broker
+    await openSession()
+    const [first] = await current(old)
+    const broker = await replace()
+    expect(await current(broker)).toHaveLength(1)
+    await old.kill()
+    const lost = await closed(broker, first!.id)
+    expect(lost).toMatchObject({ result: 'lost', recording: { state: 'recovered' } })
+    expect(lost.reason).toMatch(
+      /^the replaced broker, where it ran, ended without closing it; its recording is sealed/,
+    )
+    const verified = await sallyport(broker, ['recordings', 'verify', first!.id])
+    expect(verified).toMatchObject({ code: 0, stdout: expect.stringContaining('ok, recovered') })
+    expect(controlSockets()).toEqual(['control.sock'])
+  })
+
+  test('ends a session of the old one on request, but neither shows nor shares it', SLOW, async () => {
+    const terminal = await openSession()
+    const [first] = await current(bastion.broker)
+    const broker = await replace()
+    expect(await broker.api('GET', `/sessions/${first!.id}/live`)).toMatchObject({
+      status: 409,
+      body: { error: 'runs_elsewhere' },
+    })
+    await broker.must('POST', `/sessions/${first!.id}/kill`, { reason: 'enough' })
+    await terminal.expect('ended by admin: enough')
+    expect(await closed(broker, first!.id)).toMatchObject({
+      result: 'killed',
+      reason: 'ended by admin: enough',
+    })
+    expect(await bastion.broker.ended).toBe(0)
+  })
+
+  test('withdraws a right, and the session in the old one ends', SLOW, async () => {
+    const terminal = await openSession()
+    const broker = await replace()
+    await broker.must('PUT', '/users/ops1', { is_disabled: true })
+    await terminal.expect('sallyport: ', 10_000)
+    expect(await bastion.broker.ended).toBe(0)
+  })
+
+  test('leaves the sessions of the old one alone when it crashes and starts again', SLOW, async () => {
+    const terminal = await openSession()
+    const [first] = await current(bastion.broker)
+    const broker = await replace()
+    await broker.kill()
+    newer = await startBroker({ dataFolder, ports: broker.ports })
+    expect((await current(newer)).map(({ id }) => id)).toEqual([first!.id])
+    await typed(terminal, 'still')
+    // Two brokers may have been replaced at a time.
+    const newest = await replace()
+    await typed(terminal, 'and still')
+    terminal.send('\x04')
+    expect(await terminal.exit()).toBe(0)
+    expect(await closed(newest, first!.id)).toMatchObject({
+      result: 'success',
+      recording: { state: 'sealed' },
+    })
+  })
+
+  test('with a grace: users of the old one are told, and their sessions end after it', SLOW, async () => {
+    const terminal = await openSession()
+    const [first] = await current(bastion.broker)
+    const broker = await replace(['--grace', '2s'])
+    await terminal.expect('the bastion is being replaced: this session ends in 2 s at the latest')
+    expect(await closed(broker, first!.id)).toMatchObject({
+      result: 'killed',
+      reason: 'the bastion is being replaced',
+    })
+    expect(await bastion.broker.ended).toBe(0)
+  })
+
+  test('a backup is whole while both run, and the keys stay as they are', SLOW, async () => {
+    const terminal = await openSession()
+    const broker = await replace()
+    const saved = await sallyport(broker, ['backup', backupFolder])
+    expect(saved).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('is whole: 1 sessions (1 running)'),
+    })
+    await broker.stop()
+    const rotated = await sallyport(bastion.broker, ['master-key', 'rotate', '--data-key'])
+    expect(rotated).toMatchObject({ code: 1, stderr: expect.stringContaining('stop the broker first') })
+    await typed(terminal, 'still')
+    const drained = await sallyport(bastion.broker, ['drain', '--grace', '0'])
+    expect(drained).toMatchObject({ code: 0, stdout: expect.stringMatching(/the broker has ended\n$/) })
+    expect(await bastion.broker.ended).toBe(0)
+  })
+})
+
+/** Returns the path of a session's index. */
+function indexOf(session: string): string {
+  const below = readdirSync(join(dataFolder, 'recordings'), { recursive: true, encoding: 'utf8' })
+  const found = below.find((path) => path.includes(session) && path.endsWith('session.idx'))
+  return found === undefined ? join(dataFolder, 'none') : join(dataFolder, 'recordings', found)
+}
