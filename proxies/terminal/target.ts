@@ -89,9 +89,9 @@ export class TerminalTarget {
     this.#flow()
   }
 
-  /** Sends typed input; not before `onReady`. */
+  /** Sends typed input; not before `onReady`. Copies it: it may be a view of a buffer that all sessions share. */
   send(bytes: Uint8Array): void {
-    this.#wire.send(bytes)
+    this.#wire.send(Buffer.from(bytes))
   }
 
   resize(size: TerminalSize): void {

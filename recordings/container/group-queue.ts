@@ -86,10 +86,10 @@ export class GroupQueue {
     const waiting: Waiting = { weight, frames, last }
     this.#bytes += weight
     this.#waiting.push(waiting)
-    if (sealer && weight >= THREADED) {
-      this.#sealer ??= sealer.recording(key)
+    const sealing = sealer && weight >= THREADED ? this.#onThread(sealer, number, group, compress) : undefined
+    if (sealing) {
       this.#sealing++
-      this.#sealer.seal(number, group, compress).then(
+      sealing.then(
         (sealed) => this.#sealed(waiting, sealed),
         (error: Error) => this.#lost(waiting, error),
       )
@@ -98,6 +98,21 @@ export class GroupQueue {
     waiting.sealed = sealGroup(key, number, group, compress)
     reuse(plain.buffer as ArrayBuffer)
     if (this.isDue) this.#options.onDue()
+  }
+
+  /** Returns undefined if the thread cannot be started: the group is sealed here. */
+  #onThread(
+    sealer: Sealer,
+    number: number,
+    group: CollectedGroup,
+    compress: boolean,
+  ): Promise<SealedBody> | undefined {
+    try {
+      this.#sealer ??= sealer.recording(this.#options.key)
+      return this.#sealer.seal(number, group, compress)
+    } catch {
+      return undefined
+    }
   }
 
   /** Removes and returns the first groups that are sealed, at most as many as one append holds. */

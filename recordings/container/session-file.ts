@@ -53,6 +53,9 @@ export class SessionFile implements RecordingFile {
     }
   }
 
+  /** Set when bytes of a failed write could not be cut off. */
+  #isTorn = false
+
   /** Number of bytes on the disk. */
   get size(): number {
     return this.#size
@@ -63,6 +66,7 @@ export class SessionFile implements RecordingFile {
     if (offset !== this.#size) {
       throw new Error(`expected an append at byte ${this.#size} of the recording, got one at ${offset}`)
     }
+    if (this.#isTorn) throw new Error('the recording has a torn end, which could not be cut off')
     await this.#put(parts)
     const fault = await this.#space.fault(this.#monotonic(), this.#size)
     return fault ? { fault } : {}
@@ -74,8 +78,10 @@ export class SessionFile implements RecordingFile {
       await this.#handle.datasync()
       this.#size += written
     } catch (error) {
-      // Throw the error of the write, also if cutting fails; recovery cuts the tail then.
-      await this.#handle.truncate(this.#size).catch(() => undefined)
+      // Throw the error of the write, also if cutting fails; recovery cuts the tail then, and nothing may follow it.
+      await this.#handle.truncate(this.#size).catch(() => {
+        this.#isTorn = true
+      })
       throw error
     }
   }

@@ -86,6 +86,8 @@ export class RecordingWriter implements FrameSink {
   #flushing: Promise<void> | undefined
   #drains: (() => void)[] = []
   readonly #waiters = new FlushWaiters()
+  /** Groups on the disk behind the last checkpoint. */
+  #unproven = 0
   #accepted = 0
   #compressible = COMPRESSED_PER_SECOND
   #compressibleSince = 0
@@ -285,7 +287,11 @@ export class RecordingWriter implements FrameSink {
       throw error
     }
     this.#written(chain, batch)
-    this.#waiters.prove(batch.length)
+    this.#unproven += batch.length
+    if (kind) {
+      this.#waiters.prove(this.#unproven)
+      this.#unproven = 0
+    }
     return appended
   }
 

@@ -628,9 +628,14 @@ export class Broker {
   }
 
   async #stop(drained: Promise<void> | undefined, reason: string): Promise<void> {
-    await drained
-    const { version: object } = this.#options
-    await this.#audit.record('service.stop', { object_type: 'service', object, reason })
+    const { version: object, logger } = this.#options
+    try {
+      await drained
+      await this.#audit.record('service.stop', { object_type: 'service', object, reason })
+    } catch (error) {
+      // A full disk must not keep the broker from ending.
+      logger.error({ error }, 'the stop could not be written to the audit log')
+    }
     await this.abort()
   }
 

@@ -19,6 +19,7 @@ const F_SETFD = 2
 const FIRST_AFTER_STANDARD = 3
 const LAST_DESCRIPTOR = 0xffffffff
 const CLOSE_RANGE_CLOEXEC = 4
+const PR_SET_PDEATHSIG = 1
 const PR_SET_NO_NEW_PRIVS = 38
 /** Bytes of addresses that V8 reserves for an isolate's code, and its stacks: they count as data, used or not. */
 const CODE_RANGE = 544 * 2 ** 20
@@ -55,6 +56,8 @@ function restrict(kernel: Kernel, cage: Cage): Launched {
   // Drops the rights that root or a unit of systemd has given the broker, as ports below 1024. Without new
   // privileges, starting a program does not bring them back.
   kernel.call(CALLS.prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+  // Without the broker nothing is recorded: a worker that was taken over must not go on either.
+  kernel.call(CALLS.prctl, PR_SET_PDEATHSIG, constants.signals.SIGKILL, 0, 0, 0)
   kernel.call(CALLS.capset, new Uint8Array(CAPABILITY_HEADER.buffer), NO_CAPABILITIES)
   const files = [process.execPath, ...cage.readable, ...systemFiles(cage.uid !== undefined)]
   const restricted = restrictFiles(kernel, files)

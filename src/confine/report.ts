@@ -47,7 +47,7 @@ export function boundaryOf(report: CageReport, broker: number): Boundary {
 
 function reason({ uid, capabilities }: CageReport, broker: number): string {
   if (uid === broker && broker !== 0) {
-    return `without root, session workers run as the broker's own user (${uid}), and the kernel's separation of users is missing: start as root, or with the capabilities CAP_SETUID and CAP_SETGID, with run_as`
+    return `without root, session workers run as the broker's own user (${uid}), and the kernel's separation of users is missing: start as root, or with the capabilities CAP_SETUID, CAP_SETGID and CAP_KILL, with run_as`
   }
   if (uid === 0) return 'session workers run as root: set run_as'
   return capabilities

@@ -12,10 +12,10 @@ const DEFAULT = 'sallyport-session'
 const FIRST_UNUSED = 65_520
 const LAST_UNUSED = 65_533
 
-/** CAP_SETGID and CAP_SETUID (linux/capability.h). */
-const SET_USER = (1n << 6n) | (1n << 7n)
+/** CAP_KILL, CAP_SETGID and CAP_SETUID (linux/capability.h). */
+const SET_USER = (1n << 5n) | (1n << 6n) | (1n << 7n)
 
-/** Whether this process may start others as another user: root, or with the two capabilities that allow it. */
+/** Whether this process may start others as another user, and end them: root, or with the capabilities for it. */
 export function maySetUser(status = '/proc/self/status'): boolean {
   if (process.getuid?.() === 0) return true
   try {

@@ -14,8 +14,8 @@ import { Buffer } from 'node:buffer'
 
 /** Largest message: a recording's backlog, and room for the rest. */
 export const MAX_MESSAGE = 24 * 1024 * 1024
-/** Largest JSON text of a message. */
-export const MAX_TEXT = 8 * 1024 * 1024
+/** Largest JSON text of a worker's message: parsing it takes the broker's time. */
+export const MAX_WORKER_TEXT = 4 * 1024 * 1024
 
 /** Pieces of an unfinished message that are kept apart: single bytes would take a hundred times their memory. */
 const MAX_PIECES = 1024
@@ -33,7 +33,7 @@ export function encodeMessage(message: unknown): Uint8Array[] {
   const arrays: Uint8Array[] = []
   const text = Buffer.from(JSON.stringify(stripped(message, arrays)))
   const length = arrays.reduce((sum, array) => sum + array.length, LENGTH + text.length)
-  if (length > MAX_MESSAGE || text.length > MAX_TEXT) {
+  if (length > MAX_MESSAGE) {
     throw new WireError(`expected a message of at most ${MAX_MESSAGE} bytes, got ${length}`)
   }
   const head = Buffer.alloc(2 * LENGTH)
@@ -57,10 +57,10 @@ function stripped(value: unknown, arrays: Uint8Array[]): unknown {
 }
 
 /** @throws WireError for bytes that are no message. `bytes` begin after the first length. */
-function decodeMessage(bytes: Buffer): unknown {
+function decodeMessage(bytes: Buffer, maxText: number): unknown {
   const textLength = bytes.length < LENGTH ? Number.NaN : bytes.readUInt32BE(0)
   const begin = LENGTH + textLength
-  if (!(begin <= bytes.length) || textLength > MAX_TEXT)
+  if (!(begin <= bytes.length) || textLength > maxText)
     throw new WireError('the text of a message is cut off')
   const arrays = new Arrays(bytes.subarray(begin))
   let message: unknown
@@ -115,6 +115,12 @@ class Arrays {
 export class MessageReader {
   #pieces: Buffer[] = []
   #held = 0
+  readonly #maxText: number
+
+  /** `maxText`: the largest JSON text that is accepted. */
+  constructor(maxText: number = MAX_MESSAGE) {
+    this.#maxText = maxText
+  }
 
   /**
    * Returns the messages that are complete now.
@@ -127,7 +133,7 @@ export class MessageReader {
     const messages: unknown[] = []
     for (let length = this.#length(); length <= this.#held - LENGTH; length = this.#length()) {
       const [whole] = this.#take(LENGTH + length)
-      messages.push(decodeMessage(whole!.subarray(LENGTH)))
+      messages.push(decodeMessage(whole!.subarray(LENGTH), this.#maxText))
     }
     return messages
   }

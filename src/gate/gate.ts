@@ -3,6 +3,8 @@
  * a session needs comes together: identity, rights, credential, recording, audit. It fails closed: an action
  * that cannot be audited or recorded does not happen.
  */
+
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Appended } from '../../recordings/container/recording-file.ts'
 import { canonicalName, targetsOf } from '../access/targets.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
@@ -72,6 +74,9 @@ export interface GateOptions {
   /** Milliseconds since the epoch. */
   now: () => number
 }
+
+/** Milliseconds that the disk may need for the last bytes of an abandoned recording. */
+const FILE_END_MS = 10_000
 
 /** Returns the credentials that have waited for the accepted host key. */
 function handOut(running: RunningSession): HostKeyAnswer {
@@ -263,11 +268,16 @@ export class BrokerGate implements Gate {
     if (!session) return `session ${id} had ended`
     session.stopped ??= reason
     const { recordings } = this.#options
-    // What the disk still has to write may fail: the recovery finds what is there.
-    await recordings.end(id).catch(() => undefined)
+    // What the disk still has to write may fail, or hang: the recovery finds what is there.
+    await Promise.race([
+      recordings.end(id).catch(() => undefined),
+      sleep(FILE_END_MS, undefined, { ref: false }),
+    ])
+    const noted = recordings.noted(id)
     recordings.onClosed(id)
     try {
-      return await recoverAbandoned({ ...this.#options, recordingService: recordings }, id, session.stopped)
+      const deps = { ...this.#options, recordingService: recordings }
+      return await recoverAbandoned(deps, id, session.stopped, noted)
     } finally {
       this.#onClosed(session, { result: 'failure', reason })
     }

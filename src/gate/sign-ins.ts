@@ -23,7 +23,10 @@ import type { Invitations } from './invitations.ts'
 import { askedAgain, challengeOf, logonAhead, logonOf, wipe } from './logons.ts'
 import type { SignedIn } from './signed-in.ts'
 import type { Ticket, Tickets } from './tickets.ts'
+import { UsedSignatures } from './used-signatures.ts'
 import type { Withdrawals } from './withdrawals.ts'
+
+const REPLAYED = 'used_signature'
 
 /** Limit of challenges that wait for their answers; fronts limit those of their clients far below. */
 export const MAX_CHALLENGES = 10_000
@@ -65,6 +68,7 @@ export class SignIns {
   readonly #options: SignInOptions
   readonly #byToken = new Map<string, SignedIn>()
   readonly #asked = new Map<string, Asked>()
+  readonly #signatures = new UsedSignatures()
 
   constructor(options: SignInOptions) {
     this.#options = options
@@ -118,6 +122,10 @@ export class SignIns {
       return { result: 'rejected' }
     }
     const { user } = outcome
+    if (proof.method === 'publickey' && proof.signed && !this.#signatures.isNew(proof.signed.data)) {
+      await this.#failed({ ...fields, user: parsed.user }, { reason: REPLAYED, locks: false })
+      return { result: 'rejected' }
+    }
     await audit.record('auth.success', { ...fields, user: user.userName, profile: user.profile })
     const signedIn: SignedIn = {
       userId: user.id,
@@ -229,7 +237,7 @@ export class SignIns {
 
   async #failed(
     fields: FieldsOf<'auth.failure'>,
-    { reason, locks }: Extract<Outcome, { result: 'rejected' }>,
+    { reason, locks }: Pick<Extract<Outcome, { result: 'rejected' }>, 'reason' | 'locks'>,
   ): Promise<void> {
     const { audit } = this.#options
     await audit.record('auth.failure', { ...fields, reason })

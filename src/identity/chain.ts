@@ -39,6 +39,7 @@ export interface SignIn {
 
 /** Why a sign-in was refused: for the audit log, never for the client. */
 export type Refusal =
+  | 'used_signature'
   | 'unknown_user'
   | 'locked'
   | 'method_not_allowed'

@@ -80,12 +80,18 @@ async function recoverSession(
 
 /**
  * Closes one session whose proxy has died while the broker runs, for this cause. Returns a line for the log.
+ * `known`: the reach of its recording on the disk; absent: what the audit log has noted, which is read for it.
  */
-export async function recoverAbandoned(deps: RecoverDeps, id: string, cause: string): Promise<string> {
+export async function recoverAbandoned(
+  deps: RecoverDeps,
+  id: string,
+  cause: string,
+  known?: Noted,
+): Promise<string> {
   const session = await deps.store.sessions.find(id)
   if (!session || session.end !== undefined) return `session ${id}: ${cause}`
-  const noted = await notedOf(deps.store.audit, new Set([id]), session.begin)
-  return await recoverSession(deps, session, cause, noted.get(id))
+  const noted = known ?? (await notedOf(deps.store.audit, new Set([id]), session.begin)).get(id)
+  return await recoverSession(deps, session, cause, noted)
 }
 
 /**

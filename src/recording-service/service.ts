@@ -6,6 +6,7 @@
 import { Buffer } from 'node:buffer'
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
+import type { Noted } from '../../recordings/container/evidence.ts'
 import { parseStatement, type Statement } from '../../recordings/container/format/checkpoint.ts'
 import { rawPublicKey } from '../../recordings/container/format/signature.ts'
 import { requireSpace } from '../../recordings/container/free-space.ts'
@@ -233,6 +234,14 @@ export class RecordingService {
     const { size, digest } = await recordingAt(session, open.directory)
     const end = open.signed.ends.find((one) => one.digest === digest && one.size === size)
     return end ?? { state: 'failed', size, frames: 0, digest: '' }
+  }
+
+  /** Returns how far a running recording is known to be on the disk, or undefined if it is not known. */
+  noted(session: string): Noted | undefined {
+    const settled = this.#open.get(session)?.signed.settled
+    if (!settled) return undefined
+    const { size, digest, time } = settled
+    return { size, digest, milliseconds: Math.floor(time / 1000) }
   }
 
   /** Releases a session's state after it has ended and its events are written. */

@@ -19,6 +19,12 @@ const MEMORY_OPTION = /^--max-semi-space-size=\d+$/
 /** Share of the system's memory that all workers together may take. */
 const SHARE = 0.75
 
+/** Returns the bytes that the system, or the container, has. */
+function systemMemory(): number {
+  const constrained = process.constrainedMemory()
+  return constrained > 0 ? Math.min(totalmem(), constrained) : totalmem()
+}
+
 export interface Commanded {
   command: WorkerCommand
   /** Bytes of data that a worker may have. */
@@ -37,7 +43,7 @@ export function workerCommand(count: number, runAs: string | undefined): Command
     const value = process.env[name]
     if (value !== undefined) env[name] = value
   }
-  const memory = Math.max(LEAST_MEMORY, Math.floor((totalmem() * SHARE) / count))
+  const memory = Math.max(LEAST_MEMORY, Math.floor((systemMemory() * SHARE) / count))
   const cage = workerCage({ runAs, keepOpen: [MESSAGES_DESCRIPTOR, HANDLES_DESCRIPTOR], memory })
   const options = process.execArgv.filter((option) => MEMORY_OPTION.test(option))
   const program = { arguments: ['--disable-warning=ExperimentalWarning', ...options, PROGRAM], env }

@@ -2,10 +2,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
+import { cleanValue } from '../audit/events/clean.ts'
 import type { CageReport } from '../confine/report.ts'
 import type { FrontName, FrontSettings } from '../contract/front-settings.ts'
 import type { Source } from '../contract/gate.ts'
-import { encodeMessage, MessageReader, WireError } from '../contract/wire.ts'
+import { encodeMessage, MAX_WORKER_TEXT, MessageReader, WireError } from '../contract/wire.ts'
 import {
   type FromWorker,
   HANDLES_DESCRIPTOR,
@@ -28,6 +29,8 @@ const START_MS = 60_000
 const EXIT_MS = 1_000
 /** Bytes that wait for a worker to read them: it does not read any more. */
 const MAX_UNREAD = 64 * 1024 * 1024
+/** Milliseconds that a worker may need after the grace of a drain. */
+const DRAIN_MARGIN_MS = 15_000
 /** Requests in progress above which nothing more of the worker is read, until half of them are answered. */
 const MAX_REQUESTS = 4_000
 /** Bytes of one report on standard error, and reports a second. */
@@ -76,7 +79,7 @@ export class SessionWorker {
   readonly #messages: Socket
   readonly #handles: Socket
   readonly #seat: Seat
-  readonly #reader = new MessageReader()
+  readonly #reader = new MessageReader(MAX_WORKER_TEXT)
   readonly #connections = new Map<number, Source>()
   readonly #pings: NodeJS.Timeout
   #next = 1
@@ -88,6 +91,8 @@ export class SessionWorker {
   #isReady = false
   #onReady: { resolve: () => void; reject: (error: Error) => void } | undefined
   #onDrained: (() => void) | undefined
+  /** Reports that there is no process, or none that can be ended. */
+  #onGone: (() => void) | undefined
   readonly #ended: Promise<void>
 
   private constructor(options: WorkerOptions) {
@@ -101,6 +106,12 @@ export class SessionWorker {
       ...(uid !== undefined && { uid }),
       ...(gid !== undefined && { gid }),
     })
+    this.#child.on('error', (error) => {
+      this.#reason ??= `could not be started: ${error.message}`
+      if (this.#child.pid === undefined) this.#onGone?.()
+    })
+    // Without a free descriptor there is no process, and not even its streams.
+    if (this.#child.stdio === undefined) throw new Error('the session worker could not be started')
     this.#messages = this.#child.stdio[MESSAGES_DESCRIPTOR] as Socket
     this.#handles = this.#child.stdio[HANDLES_DESCRIPTOR] as Socket
     this.#seat = new Seat(options.gate, (notice) => this.#send({ type: 'notice', notice }))
@@ -117,10 +128,8 @@ export class SessionWorker {
     this.#child.stderr?.on('data', (text: Buffer) => this.#report(text))
     this.#pings = setInterval(() => this.#look(), options.pingMs ?? PING_MS)
     this.#ended = new Promise<void>((resolve) => {
-      this.#child.on('error', (error) => {
-        this.#reason ??= `could not be started: ${error.message}`
-        if (this.#child.pid === undefined) resolve()
-      })
+      this.#onGone = resolve
+      if (this.#child.pid === undefined && this.#reason !== undefined) resolve()
       this.#child.once('exit', (code, signal) => {
         this.#reason ??= signal === null ? `ended by itself (exit code ${code})` : `was ended by ${signal}`
         resolve()
@@ -157,6 +166,11 @@ export class SessionWorker {
     return this.#seat.sessions
   }
 
+  /** Connections, at least as many as sessions: a worker that was taken over may say that they are closed. */
+  get load(): number {
+    return Math.max(this.connections, this.sessions)
+  }
+
   /** Passes a connection on. Returns false if the worker cannot have it: the caller still owns it. */
   give(front: FrontName, descriptor: number, source: Source): boolean {
     if (this.#reason !== undefined) return false
@@ -181,7 +195,10 @@ export class SessionWorker {
       this.#onDrained = resolve
     })
     this.#send({ type: 'drain', graceMs, reason })
+    // A worker that was taken over need not say that it is drained.
+    const late = setTimeout(() => this.destroy(reason), graceMs + DRAIN_MARGIN_MS)
     await Promise.race([drained, this.#ended])
+    clearTimeout(late)
     this.destroy(reason)
     await this.#ended
   }
@@ -189,8 +206,13 @@ export class SessionWorker {
   /** Ends the worker now: its sessions are closed for this reason. */
   destroy(reason: string): void {
     if (this.#reason !== undefined) return
-    this.#reason = reason
-    this.#child.kill('SIGKILL')
+    this.#reason = cleanValue(reason)
+    if (this.#child.kill('SIGKILL')) return
+    // An honest worker ends without the broker; no other may go on with the gate.
+    this.#messages.destroy()
+    this.#handles.destroy()
+    this.#options.warn('a session worker cannot be ended: the broker needs CAP_KILL', { pid: this.pid })
+    this.#onGone?.()
   }
 
   async #onExit(): Promise<void> {
@@ -200,11 +222,12 @@ export class SessionWorker {
     const reason = `the session worker ${this.#reason}`
     const { sessions } = this.#seat
     const { warn } = this.#options
+    // Its replacement need not wait until everything is sealed.
+    if (this.#isReady) this.#options.onEnded({ pid: this.pid, reason, sessions })
     const { closed, failures } = await this.#seat.close(reason)
     for (const line of closed) warn(line, {})
     for (const error of failures) warn('what a session worker left could not be closed', { error })
-    if (this.#isReady) this.#options.onEnded({ pid: this.pid, reason, sessions })
-    else this.#onReady?.reject(new Error(reason))
+    this.#onReady?.reject(new Error(reason))
   }
 
   #send(message: ToWorker): void {

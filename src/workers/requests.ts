@@ -156,12 +156,7 @@ const MESSAGES = Type.Union([
 const MESSAGE = Compile(MESSAGES)
 const COMPILED = Object.fromEntries(
   METHODS.map((method) => [method, Compile<TSchema>(REQUESTS[method])]),
-) as unknown as Record<GateMethod, { Check(value: unknown): boolean; Errors(value: unknown): Finding[] }>
-
-interface Finding {
-  instancePath: string
-  message: string
-}
+) as unknown as Record<GateMethod, { Check(value: unknown): boolean }>
 
 /** The worker did what no honest one does: it is ended. */
 export class BreachError extends Error {
@@ -176,9 +171,7 @@ export function messageOf(value: unknown): FromWorker {
 
 /** @throws BreachError for a request that is not as the schema has it */
 export function requestOf<M extends GateMethod>(method: M, request: unknown): GateRequest<M> {
-  const schema = COMPILED[method]
-  if (schema.Check(request)) return request as GateRequest<M>
-  const [finding] = schema.Errors(request)
-  // The value is not shown: it may be a secret.
-  throw new BreachError(`${method}${finding ? `${finding.instancePath} ${finding.message}` : ''}`)
+  if (COMPILED[method].Check(request)) return request as GateRequest<M>
+  // The schema's own errors visit every value of the request, which may be millions.
+  throw new BreachError(`expected a request ${method}`)
 }

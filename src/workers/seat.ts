@@ -15,6 +15,9 @@ export type SeatGate = Pick<BrokerGate, GateMethod | 'onNotice' | 'isRunning' | 
 /** Methods that are not only about one session. */
 type OwnCase = 'authenticate' | 'open' | 'targets' | 'denied' | 'leave' | 'close' | 'event'
 
+/** Recordings of a dead worker that are sealed at a time: each is read whole. */
+const SEALED_TOGETHER = 8
+
 /** Limit of requests of one worker that are not answered yet: thousands of sessions have a few each. */
 export const MAX_OPEN_REQUESTS = 20_000
 
@@ -26,6 +29,7 @@ export class Seat {
   readonly #challenges = new Set<string>()
   readonly #tokens = new Set<string>()
   readonly #sessions = new Set<string>()
+  readonly #closing = new Set<string>()
   readonly #running = new Set<Promise<unknown>>()
   #isClosed = false
 
@@ -81,15 +85,23 @@ export class Seat {
   async close(reason: string): Promise<{ closed: string[]; failures: unknown[] }> {
     this.#isClosed = true
     this.#stopNotices()
-    // Requests in progress may open a session, or close one, yet.
-    await Promise.allSettled(this.#running)
-    const ended = [...this.#sessions].map((session) => this.#gate.abandon(session, reason))
-    const left = [...this.#tokens, ...this.#challenges].map((identity) => this.#gate.leave({ identity }))
     const closed: string[] = []
     const failures: unknown[] = []
-    for (const result of await Promise.allSettled([...ended, ...left])) {
+    // Requests in progress may open a session, or close one, yet.
+    await Promise.allSettled(this.#running)
+    const turns = [...this.#sessions]
+    const ended = Array.from({ length: SEALED_TOGETHER }, async () => {
+      for (let session = turns.pop(); session !== undefined; session = turns.pop()) {
+        await this.#gate.abandon(session, reason).then(
+          (line) => closed.push(line),
+          (error: unknown) => failures.push(error),
+        )
+      }
+    })
+    const left = [...this.#tokens, ...this.#challenges].map((identity) => this.#gate.leave({ identity }))
+    await Promise.all(ended)
+    for (const result of await Promise.allSettled(left)) {
       if (result.status === 'rejected') failures.push(result.reason)
-      else if (result.value !== undefined) closed.push(result.value)
     }
     this.#sessions.clear()
     this.#tokens.clear()
@@ -118,8 +130,7 @@ export class Seat {
       case 'close': {
         const request = requestOf(method, asked)
         this.#requireSession(request.session)
-        await this.#gate.close(request)
-        this.#sessions.delete(request.session)
+        await this.#close(request)
         return
       }
       case 'event':
@@ -155,6 +166,19 @@ export class Seat {
     } catch (error) {
       if (session !== undefined && !this.#gate.isRunning(session)) this.#sessions.delete(session)
       throw error
+    }
+  }
+
+  /** One account for each session: another request at the same time is refused. */
+  async #close(request: GateRequest<'close'>): Promise<void> {
+    const { session } = request
+    if (this.#closing.has(session)) throw new Error('this session is being closed')
+    this.#closing.add(session)
+    try {
+      await this.#gate.close(request)
+      this.#sessions.delete(session)
+    } finally {
+      this.#closing.delete(session)
     }
   }
 

@@ -67,13 +67,13 @@ export class Workers {
   }
 
   /** Takes over a connection: passes it to a worker, keeps it until one is there, or closes it. */
-  serve(connection: Connection): void {
+  serve(connection: Connection, until = performance.now() + WAIT_MS): void {
     if (this.#pass(connection)) return
     if (this.#isDraining || this.#waiting.length >= MAX_WAITING) {
       connection.handle.close()
       return
     }
-    this.#waiting.push({ connection, until: performance.now() + WAIT_MS })
+    this.#waiting.push({ connection, until })
     this.#sweep ??= setInterval(() => this.#serveWaiting(), 100)
   }
 
@@ -96,9 +96,10 @@ export class Workers {
 
   async #start(place: number): Promise<void> {
     const begin = performance.now()
+    const settings = this.#settings
     const worker = await SessionWorker.start({
       ...this.#options,
-      settings: this.#settings,
+      settings,
       onEnded: (end) => {
         this.#workers[place] = undefined
         if (this.#isDraining) return
@@ -107,6 +108,8 @@ export class Workers {
       },
     })
     this.#workers[place] = worker
+    // Changed while it began.
+    if (settings !== this.#settings) worker.change(this.#settings)
     // Drained while it began.
     if (this.#isDraining) await worker.drain(0, 'the bastion is stopping')
     this.#serveWaiting()
@@ -135,7 +138,7 @@ export class Workers {
   }
 
   #pass({ front, handle, source }: Connection): boolean {
-    const alive = this.#alive().toSorted((a, b) => a.connections - b.connections)
+    const alive = this.#alive().toSorted((a, b) => a.load - b.load)
     // Guests of a desktop meet in the worker of its session.
     if (!this.#desktops || !alive.includes(this.#desktops)) this.#desktops = alive[0]
     const candidates = front === 'vnc' ? alive.filter((worker) => worker === this.#desktops) : alive
@@ -149,7 +152,7 @@ export class Workers {
     const now = performance.now()
     for (const waiting of this.#waiting.splice(0)) {
       if (this.#isDraining || waiting.until < now) waiting.connection.handle.close()
-      else this.serve(waiting.connection)
+      else this.serve(waiting.connection, waiting.until)
     }
     if (this.#waiting.length > 0) return
     clearInterval(this.#sweep)

@@ -434,7 +434,15 @@ export const TIERS: readonly Tier[] = [
         ],
       },
       'src/workers': {
-        may: ['recordings/container', 'src/confine', 'src/contract', 'src/gate', 'src/model', 'src/sockets'],
+        may: [
+          'recordings/container',
+          'src/audit/events',
+          'src/confine',
+          'src/contract',
+          'src/gate',
+          'src/model',
+          'src/sockets',
+        ],
       },
       'src/api/http': {
         may: [

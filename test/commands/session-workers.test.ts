@@ -39,7 +39,7 @@ process.stdout.write(JSON.stringify(await sessionWorkers({ workers: 1, dataDir: 
       level: 'warning',
       subject: 'workers',
       text: expect.stringMatching(
-        /^no boundary: without root, session workers run as the broker's own user \(\d+\), and the kernel's separation of users is missing: start as root, or with the capabilities CAP_SETUID and CAP_SETGID, with run_as; they have no new privileges/,
+        /^no boundary: without root, session workers run as the broker's own user \(\d+\), and the kernel's separation of users is missing: start as root, or with the capabilities CAP_SETUID, CAP_SETGID and CAP_KILL, with run_as; they have no new privileges/,
       ),
     })
   })

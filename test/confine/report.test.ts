@@ -37,7 +37,7 @@ test.each([
     "the broker's own user",
     { uid: 990 },
     990,
-    /^no boundary: without root, .* own user \(990\), and the kernel's separation of users is missing: start as root, or with the capabilities CAP_SETUID and CAP_SETGID, with run_as; they have/,
+    /^no boundary: without root, .* own user \(990\), and the kernel's separation of users is missing: start as root, or with the capabilities CAP_SETUID, CAP_SETGID and CAP_KILL, with run_as; they have/,
   ],
   ['root', { uid: 0 }, 0, /^no boundary: session workers run as root: set run_as; they have/],
   [

@@ -62,7 +62,8 @@ describe('whether this process may set the user of others', () => {
   }
 
   test.each([
-    ['00000000000004c0', true],
+    ['00000000000004e0', true],
+    ['00000000000004c0', false],
     ['0000000000000080', false],
     ['0000000000000040', false],
     ['0000000000000400', false],

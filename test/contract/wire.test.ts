@@ -3,7 +3,13 @@ import { Buffer } from 'node:buffer'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from 'vitest'
-import { encodeMessage, MAX_MESSAGE, MAX_TEXT, MessageReader, WireError } from '../../src/contract/wire.ts'
+import {
+  encodeMessage,
+  MAX_MESSAGE,
+  MAX_WORKER_TEXT,
+  MessageReader,
+  WireError,
+} from '../../src/contract/wire.ts'
 import { EVERY_MESSAGE } from './messages.ts'
 
 const bytesOf = (message: unknown) => Buffer.concat(encodeMessage(message))
@@ -90,7 +96,9 @@ describe('refuses', () => {
     refused(cut)
     cut.writeUInt32BE(0xffff_ffff, 4)
     refused(cut)
-    refused(written(`"${'x'.repeat(MAX_TEXT)}"`))
+    const long = written(`"${'x'.repeat(MAX_WORKER_TEXT)}"`)
+    expect(() => new MessageReader(MAX_WORKER_TEXT).read(long)).toThrow(WireError)
+    expect(new MessageReader().read(long)).toHaveLength(1)
   })
 
   test.each([0, 1, 3])('a message of %i bytes, which has no room for the length of its text', (length) => {
@@ -129,7 +137,7 @@ describe('refuses', () => {
 
   test('to write a message that the other side would refuse', () => {
     expect(() => encodeMessage({ bytes: new Uint8Array(MAX_MESSAGE) })).toThrow(WireError)
-    expect(() => encodeMessage({ text: 'x'.repeat(MAX_TEXT) })).toThrow(WireError)
+    expect(() => encodeMessage({ text: 'x'.repeat(MAX_MESSAGE) })).toThrow(WireError)
   })
 })
 

@@ -50,6 +50,15 @@ async function byKey(login = world.login): Promise<string> {
   return tokenOf(await world.gate.authenticate({ protocol: 'VNC', source: SOURCE, login, proof }))
 }
 
+test('a signature signs in once: a proxy that was taken over cannot sign its users in again with it', async () => {
+  const data = signedData(world.login, 'ssh-ed25519', KEY.blob)
+  const signed = { data, signature: KEY.sign(data, 'ssh-ed25519') }
+  const proof = { method: 'publickey', key: KEY.blob, signed } as const
+  const request = { protocol: 'VNC', source: SOURCE, login: world.login, proof } as const
+  expect(await world.gate.authenticate(request)).toMatchObject({ result: 'accepted' })
+  expect(await world.gate.authenticate(request)).toEqual({ result: 'rejected' })
+})
+
 /** Signs in as a viewer that knows only a ticket's password. */
 const byTicket = (password: string) => {
   const challenge = randomBytes(16)

@@ -148,7 +148,9 @@ test('the fields of an event that came with `__proto__` are no prototype', () =>
 
 test('the reason of a breach does not show the value, which may be a secret', () => {
   const proof = { method: 'password', password: 'hunter2', extra: 'hunter2' }
-  expect(() => requestOf('authenticate', { ...authenticate, proof })).toThrow(/^authenticate(?!.*hunter2)/)
+  expect(() => requestOf('authenticate', { ...authenticate, proof })).toThrow(
+    /^expected a request authenticate$/,
+  )
 })
 
 describe('messages', () => {

@@ -5,18 +5,20 @@
  */
 import { Buffer } from 'node:buffer'
 
-/** The largest packet (MAX_PACKET) with its length and its MAC. */
+/** Channel data with a packet's length and its MAC. */
 const PACKET_BUFFER = 36 * 1024
 /** Free buffers that are kept, 4.5 MiB. */
 const MAX_FREE = 128
 
 const free: Buffer[] = []
 
-export function takeBuffer(): Buffer {
+/** Returns a buffer of at least `length` bytes. */
+export function takeBuffer(length: number): Buffer {
+  if (length > PACKET_BUFFER) return Buffer.allocUnsafeSlow(length)
   return free.pop() ?? Buffer.allocUnsafeSlow(PACKET_BUFFER)
 }
 
 /** Returns a buffer to the pool. Nothing may refer to it any more. */
 export function giveBack(buffer: Buffer): void {
-  if (free.length < MAX_FREE) free.push(buffer)
+  if (buffer.length === PACKET_BUFFER && free.length < MAX_FREE) free.push(buffer)
 }

@@ -93,7 +93,7 @@ export class PacketReader {
   }
 
   #keep(rest: Buffer): void {
-    this.#rest = takeBuffer()
+    this.#rest = takeBuffer(rest.length)
     rest.copy(this.#rest)
     this.#kept = rest.length
   }

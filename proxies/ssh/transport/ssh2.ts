@@ -14,7 +14,15 @@ export interface Ssh2Protocol {
   _onPacket: () => void
   /** Writes to the socket. A cipher keeps the function that is set when its keys are agreed. */
   _onWrite: (bytes: Uint8Array) => void
-  _kex: { sessionID: Buffer; negotiated: { serverHostKey: string } }
+  _kex: {
+    sessionID: Buffer
+    negotiated: { serverHostKey: string }
+    /** The key pairs of the exchange. */
+    _keys?: null
+    _dh?: null
+    _kem?: null
+    _curve?: null
+  }
   /** Set during a key exchange. */
   _kexinit: Buffer | undefined
   /** Payloads that wait for the end of the key exchange. */

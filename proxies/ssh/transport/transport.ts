@@ -154,6 +154,8 @@ export class Transport implements Leg {
       this.#keysSince = Date.now()
       this.#sent = { bytes: 0, packets: 0 }
       this.#received = { bytes: 0, packets: 0 }
+      // ssh2 would keep the private keys of the exchange, by which recorded traffic could be read.
+      Object.assign(protocol._kex, { _keys: null, _dh: null, _kem: null, _curve: null })
       // Ask a target without server-sig-algs for SHA-2 with RSA keys too: ssh2 would fall back to SHA-1.
       protocol._compatFlags |= IMPLY_RSA_SHA2
       this.onDrain?.()

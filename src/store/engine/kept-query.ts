@@ -22,7 +22,11 @@ export function keptQuery<V extends readonly unknown[], R>(
   build: (db: Db, ...values: V) => Compilable<R>,
 ): (db: Db, ...values: V) => Promise<R[]> {
   let known: CompiledQuery<R> | undefined
+  let count: number | undefined
   return async (db, ...values) => {
+    count ??= values.length
+    // A value that the first call left out has no place in the query.
+    if (values.length !== count) throw new Error(`expected ${count} values, got ${values.length}`)
     known ??= build(db, ...(values.map((_, index) => new Place(index)) as unknown as V)).compile()
     const parameters = known.parameters.map((one) => (one instanceof Place ? values[one.index] : one))
     return (await db.executeQuery<R>({ ...known, parameters })).rows

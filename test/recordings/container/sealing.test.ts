@@ -67,6 +67,18 @@ describe('a recording with large groups', () => {
     )
   })
 
+  test('is sealed here if the system starts no more threads', async () => {
+    const seal = () => {
+      throw new Error('the thread cannot be started')
+    }
+    const none = { recording: () => ({ seal, close: () => undefined }) } as unknown as Sealer
+    const { writer, path, signer, failures } = await makeWriter({ sealer: none })
+    for (let n = 0; n < 3; n++) writer.write(FRAME.output, 1, big())
+    expect(await writer.close({ result: 'success' })).toMatchObject({ state: 'sealed' })
+    expect(failures).toEqual([])
+    expect(await verified(path, signer.raw)).toMatchObject({ ok: true, state: 'sealed' })
+  })
+
   test('starts no thread for small ones', async () => {
     const { writer } = await makeWriter({ sealer })
     for (let count = 0; count < 20; count++) writer.write(FRAME.output, 1, Buffer.alloc(1000))

@@ -83,6 +83,26 @@ const begin = async (window = 1 << 20) => {
 const shown = () =>
   Buffer.concat(messages.filter((message) => message[0] === MSG.channelData).map(dataOf)).toString('latin1')
 
+test('what is typed is copied: the buffer that it came in is read into again before the target takes it', async () => {
+  await begin()
+  device.pause()
+  const shared = Buffer.alloc(32 * 1024)
+  const sent: Buffer[] = []
+  // Far more than the system's buffers of a connection hold.
+  for (let n = 0; n < 400; n++) {
+    shared.fill(97 + (n % 26))
+    sent.push(Buffer.from(shared))
+    const message = buildData(0, shared)
+    leg.send(message)
+    message.fill('!')
+  }
+  const before = received.length
+  device.resume()
+  const all = Buffer.concat(sent)
+  await vi.waitFor(() => expect(received.length - before).toBeGreaterThanOrEqual(all.length), 20_000)
+  expect(received.includes('!')).toBe(false)
+}, 30_000)
+
 describe('it may be asked', () => {
   test('for one session, and for nothing else', async () => {
     expect(await openChannel(100)).toEqual([MSG.channelOpenConfirmation])
