@@ -1,8 +1,10 @@
 /** Connects to a target's port, for every protocol, and explains each kind of failure to the user. */
 import type { Socket } from 'node:net'
+import type { DialAnswer } from '../../src/contract/gate.ts'
 import type { UrgentData } from '../../src/contract/urgent-data.ts'
+import { takeDialled } from '../../src/sockets/dialled.ts'
 import { TargetError } from '../wording/errors.ts'
-import { connectShared } from './shared-read.ts'
+import { acceptShared, connectShared } from './shared-read.ts'
 
 /** A target that has not accepted the connection by then counts as down. */
 const CONNECT_TIMEOUT_MS = 15_000
@@ -14,50 +16,18 @@ export interface DialOptions {
   signal: AbortSignal
   /** Present for protocols with urgent data. */
   urgent?: UrgentData
-  /** Connects from a port between 512 and 1023, which only privileged programs may use. */
-  privilegedPort?: boolean
 }
-
-const [LOWEST_PRIVILEGED, HIGHEST_PRIVILEGED] = [512, 1023]
-/** The port is in use, by a listener or by a connection to the same address that has just closed. */
-const TAKEN: ReadonlySet<string | undefined> = new Set(['EADDRINUSE', 'EADDRNOTAVAIL'])
 
 /** Connects. Throws TargetError. */
-export async function dial(host: string, port: number, options: DialOptions): Promise<Socket> {
-  if (!options.privilegedPort) return await connectFrom(undefined, host, port, options)
-  for (let from = HIGHEST_PRIVILEGED; from >= LOWEST_PRIVILEGED; from--) {
-    try {
-      return await connectFrom(from, host, port, options)
-    } catch (error) {
-      if (!(error instanceof TakenError)) throw error
-    }
-  }
-  throw new TargetError(
-    `cannot connect to ${options.name}: no local port from ${LOWEST_PRIVILEGED} to ${HIGHEST_PRIVILEGED} is free`,
-  )
-}
-
-class TakenError extends Error {}
-
-function connectFrom(
-  localPort: number | undefined,
-  host: string,
-  port: number,
-  { name, signal, urgent }: DialOptions,
-): Promise<Socket> {
+export function dial(host: string, port: number, { name, signal, urgent }: DialOptions): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    const from = localPort === undefined ? {} : { localPort }
-    const socket = connectShared({ host, port, noDelay: true, signal, ...from })
+    const socket = connectShared({ host, port, noDelay: true, signal })
     const timer = setTimeout(
       () => socket.destroy(new Error(`no answer in ${CONNECT_TIMEOUT_MS / 1000} s`)),
       CONNECT_TIMEOUT_MS,
     )
     socket.once('error', (error: NodeJS.ErrnoException) => {
       clearTimeout(timer)
-      if (localPort !== undefined && !signal.aborted && TAKEN.has(error.code)) {
-        reject(new TakenError())
-        return
-      }
       reject(
         signal.aborted ? givenUp(signal) : new TargetError(`cannot connect to ${name}: ${reasonOf(error)}`),
       )
@@ -77,12 +47,33 @@ function connectFrom(
   })
 }
 
+/** Uses a connection that the broker makes, from a port below 1024. Throws TargetError. */
+export async function dialByBroker(
+  ask: () => Promise<DialAnswer>,
+  { name, signal, urgent }: DialOptions,
+): Promise<Socket> {
+  const answer = await ask()
+  if (answer.result === 'failed') {
+    throw signal.aborted ? givenUp(signal) : new TargetError(`cannot connect to ${name}: ${reasonOf(answer)}`)
+  }
+  const socket = acceptShared(await takeDialled(answer.connection))
+  try {
+    if (signal.aborted) throw givenUp(signal)
+    urgent?.keepInPlace(socket)
+    return socket
+  } catch (error) {
+    socket.destroy()
+    if (error instanceof TargetError) throw error
+    throw new TargetError(`cannot connect to ${name}: ${(error as Error).message}`)
+  }
+}
+
 /** Returns the error of a connection that the user or the bastion no longer wants. */
 export function givenUp(signal: AbortSignal): TargetError {
   return new TargetError(String(signal.reason))
 }
 
-function reasonOf(error: NodeJS.ErrnoException): string {
+function reasonOf(error: { code?: string | undefined; message: string }): string {
   switch (error.code) {
     case 'ECONNREFUSED':
       return 'connection refused, nothing listens there'

@@ -57,7 +57,7 @@ export class Fronts {
     this.#sshConnections = new SshConnections({
       gate,
       connections: this.#connections,
-      backs: { TELNET: telnetBack(urgent), RLOGIN: rloginBack(urgent) },
+      backs: { TELNET: telnetBack(urgent), RLOGIN: rloginBack(urgent, gate) },
       ...(motd !== undefined && { motd }),
     })
     const securities = securitiesOf(settings)

@@ -10,10 +10,12 @@ import { MessageReader } from '../../src/contract/wire.ts'
 import {
   MESSAGES_DESCRIPTOR,
   type PassedConnection,
+  type PassedTarget,
   type ToWorker,
   WORKER_VERSION,
 } from '../../src/contract/worker.ts'
 import type { TcpHandle } from '../../src/sockets/accept.ts'
+import { arrive } from '../../src/sockets/dialled.ts'
 import { openUrgentData } from '../../src/sockets/urgent.ts'
 import { Fronts } from './fronts.ts'
 import { GateClient } from './gate-client.ts'
@@ -37,7 +39,12 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal
 // A fault after the end of one connection must not cut the others off; the broker logs what is on stderr.
 process.on('unhandledRejection', (error) => console.error('internal error', error))
 
-process.on('message', ({ front, connection }: PassedConnection, handle: TcpHandle) => {
+process.on('message', (message: PassedConnection | PassedTarget, handle: TcpHandle) => {
+  if ('dialled' in message) {
+    arrive(message.dialled, handle)
+    return
+  }
+  const { front, connection } = message
   const onClosed = () => gate.send({ type: 'closed', connection })
   const accepted = fronts?.accept(front, handle)
   if (accepted) accepted.once('close', onClosed)

@@ -252,6 +252,13 @@ export type HostKeyAnswer =
   /** `credentials`: those that `open` withheld until now, once. */
   { result: 'accepted'; credentials?: SessionCredential[] } | { result: 'refused'; message: string }
 
+/** The broker connects to the session's target from a port that proxies may not use. */
+export type DialAnswer =
+  /** The number of the connection (sockets/dialled.ts). */
+  | { result: 'connected'; connection: number }
+  /** The system's code, if there is one. */
+  | { result: 'failed'; message: string; code?: string }
+
 /** Events that a proxy reports; the broker writes all others. */
 export type ProxyEventCode = Extract<
   EventCode,
@@ -398,6 +405,8 @@ export interface Gate {
   targets(request: TargetsRequest): Promise<TargetsAnswer>
   open(request: OpenRequest): Promise<OpenAnswer>
   hostKey(request: HostKeyRequest): Promise<HostKeyAnswer>
+  /** For a target whose policy asks for a privileged port. */
+  dial(request: { session: string }): Promise<DialAnswer>
   event<C extends ProxyEventCode>(request: EventRequest<C>): Promise<void>
   denied(request: DeniedRequest): Promise<void>
   /** Returns the Ed25519 signature of the statement. */

@@ -18,6 +18,11 @@ export interface PassedConnection {
   connection: number
 }
 
+/** The message that comes with a connection to a target, which the gate's `dial` has answered with its number. */
+export interface PassedTarget {
+  dialled: number
+}
+
 /** The gate's requests. */
 export type GateMethod = Exclude<keyof Gate, 'onNotice'>
 export type GateRequest<M extends GateMethod> = Parameters<Gate[M]>[0]

@@ -16,6 +16,7 @@ import type {
   BeginRecordingRequest,
   CloseRequest,
   DeniedRequest,
+  DialAnswer,
   EventRequest,
   Gate,
   GateNotice,
@@ -36,6 +37,8 @@ import type { Identities } from '../identity/chain.ts'
 import type { Id } from '../model/objects.ts'
 import { recoverAbandoned } from '../recording-service/recover.ts'
 import type { RecordingService } from '../recording-service/service.ts'
+import { keepDialled } from '../sockets/dialled.ts'
+import { connectPrivileged } from '../sockets/privileged-port.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/vault.ts'
 import { accountFor, accountOf } from './closing.ts'
@@ -75,6 +78,8 @@ export interface GateOptions {
   now: () => number
 }
 
+/** Milliseconds in which a target has to accept a connection. */
+const DIAL_MS = 15_000
 /** Milliseconds that the disk may need for the last bytes of an abandoned recording. */
 const FILE_END_MS = 10_000
 
@@ -172,6 +177,20 @@ export class BrokerGate implements Gate {
     if (running.stopped !== undefined) return { result: 'refused', message: running.stopped }
     const answer = await this.#hostKeys.judge(running, key, kind)
     return answer.result === 'accepted' ? handOut(running) : answer
+  }
+
+  async dial({ session }: { session: string }): Promise<DialAnswer> {
+    const running = this.#running.get(session)
+    if (!running.usesPrivilegedPort) throw new Error('this target is not reached from a privileged port')
+    if (running.stopped !== undefined) return { result: 'failed', message: running.stopped }
+    const { host, port } = running.target
+    try {
+      const handle = await connectPrivileged(host, port, DIAL_MS)
+      return { result: 'connected', connection: keepDialled(handle) }
+    } catch (error) {
+      const { message, code } = error as NodeJS.ErrnoException
+      return { result: 'failed', message, ...(code !== undefined && { code }) }
+    }
   }
 
   async event<C extends ProxyEventCode>({ session, code, fields }: EventRequest<C>): Promise<void> {

@@ -208,6 +208,7 @@ export class Opening {
       tellsWatched: ssh.tellWatched,
       basis,
       hostCaKeys: ssh.hostCaKeys,
+      usesPrivilegedPort: target.protocol === 'RLOGIN' && terms.policy.login.privilegedPort,
     }
     const access = await accessFor(this.#options, session, terms, logon)
     const recording = target.isRecorded ? await this.#prepareRecording(session) : undefined

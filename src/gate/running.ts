@@ -21,6 +21,8 @@ export interface RunningSession {
   recording?: { path: string; key: Secret }
   /** Whether the user is notified when the session is watched. */
   tellsWatched: boolean
+  /** Whether the target is reached from a local port below 1024. */
+  usesPrivilegedPort: boolean
   /** Authorities for the target's host key, from the connection policy. */
   hostCaKeys: readonly string[]
   /** Basis of the user's sign-in. */

@@ -59,7 +59,7 @@ export function listenAt({ host, port, urgent, onConnection }: ListenOptions): P
 }
 
 /** Returns the socket's handle, or undefined if it is closed. The socket must not be used any more. */
-function takeHandle(socket: Socket): TcpHandle | undefined {
+export function takeHandle(socket: Socket): TcpHandle | undefined {
   const owner = socket as unknown as { _handle: TcpHandle | null }
   const handle = owner._handle
   owner._handle = null

@@ -29,6 +29,7 @@ export function copyingGate(gate: SeatGate): Gate {
     targets: asked('targets'),
     open: asked('open'),
     hostKey: asked('hostKey'),
+    dial: asked('dial'),
     event: asked('event') as Gate['event'],
     sign: asked('sign'),
     close: asked('close'),

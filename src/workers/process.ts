@@ -5,16 +5,18 @@ import type { Socket } from 'node:net'
 import { cleanValue } from '../audit/events/clean.ts'
 import type { CageReport } from '../confine/report.ts'
 import type { FrontName, FrontSettings } from '../contract/front-settings.ts'
-import type { Source } from '../contract/gate.ts'
+import type { DialAnswer, Source } from '../contract/gate.ts'
 import { encodeMessage, MAX_WORKER_TEXT, MessageReader, WireError } from '../contract/wire.ts'
 import {
   type FromWorker,
   HANDLES_DESCRIPTOR,
   MESSAGES_DESCRIPTOR,
   type PassedConnection,
+  type PassedTarget,
   type ToWorker,
   WORKER_VERSION,
 } from '../contract/worker.ts'
+import { takeDialled } from '../sockets/dialled.ts'
 import type { PassConnection } from '../sockets/pass.ts'
 import { BreachError, messageOf } from './requests.ts'
 import { Seat, type SeatGate } from './seat.ts'
@@ -284,6 +286,7 @@ export class SessionWorker {
     if (this.#requests >= MAX_REQUESTS) this.#messages.pause()
     try {
       const answer = await this.#seat.ask(method, request)
+      if (method === 'dial') await this.#passTarget(answer as DialAnswer)
       this.#send({ type: 'answer', id, answer })
     } catch (error) {
       if (error instanceof BreachError) this.#breach(error)
@@ -292,6 +295,16 @@ export class SessionWorker {
       this.#requests--
       if (this.#requests === MAX_REQUESTS / 2) this.#messages.resume()
     }
+  }
+
+  /** Passes a connection to a target on, under its number. */
+  async #passTarget(answer: DialAnswer): Promise<void> {
+    if (answer.result !== 'connected') return
+    const handle = await takeDialled(answer.connection)
+    const message: PassedTarget = { dialled: answer.connection }
+    const isPassed = this.#reason === undefined && this.#options.pass(this.#handles, handle.fd, message)
+    handle.close()
+    if (!isPassed) throw new Error('the connection to the target could not be passed on')
   }
 
   #closed(connection: number): void {

@@ -79,7 +79,9 @@ export const TIERS: readonly Tier[] = [
         isPure: true,
         may: ['proxies/wording', 'src/contract', 'src/drawing', 'src/model'],
       },
-      'proxies/net': { may: ['proxies/bytes', 'proxies/wording', 'src/contract', 'src/model'] },
+      'proxies/net': {
+        may: ['proxies/bytes', 'proxies/wording', 'src/contract', 'src/model', 'src/sockets'],
+      },
       'proxies/rdp/connection': {
         isPure: true,
         may: ['proxies/bytes', 'proxies/rdp/codec', 'proxies/wording'],
@@ -429,6 +431,7 @@ export const TIERS: readonly Tier[] = [
           'src/identity',
           'src/model',
           'src/recording-service',
+          'src/sockets',
           'src/store',
           'src/vault',
         ],

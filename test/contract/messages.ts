@@ -46,6 +46,7 @@ export const EVERY_REQUEST: { readonly [M in GateMethod]: readonly GateRequest<M
     { identity: 'T', protocol: 'RDP', source, target: 'root@local:srv1:ssh', logon: { password: 'p' } },
     { identity: 'T', protocol: 'TELNET', source, logon: { login: 'root', password: '' } },
   ],
+  dial: [{ session: 'S' }],
   hostKey: [
     { session: 'S', key: bytes(51) },
     { session: 'S', key: bytes(900), kind: 'x509' },
