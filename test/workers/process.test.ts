@@ -178,7 +178,7 @@ describe('hangs', () => {
       new Promise<AuthenticateAnswer>((resolve) => answers.push(() => resolve({ result: 'rejected' })))
     const worker = await start('asks without end', { gate: { ...noGate(), authenticate }, pingMs: 20 })
     await client(worker)
-    const full = () => until('many requests', () => (answers.length >= 4_000 ? true : undefined), 20_000)
+    const full = () => until('many requests', () => (answers.length >= 4_000 ? true : undefined), 60_000)
     await full()
     // Its pongs come behind its requests: they are not missed while the broker reads neither.
     await new Promise((resolve) => setTimeout(resolve, 500))
@@ -205,7 +205,7 @@ describe('dies', () => {
       reason: 'the session worker was ended by SIGKILL',
       sessions: 1,
     })
-    expect(world.gate.running).toBe(0)
+    await until('the end of its sessions', () => (world?.gate.running === 0 ? true : undefined))
     expect(await world.store.sessions.find(session)).toMatchObject({
       result: 'lost',
       reason: expect.stringContaining('the session worker was ended by SIGKILL'),

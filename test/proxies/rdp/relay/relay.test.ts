@@ -140,7 +140,6 @@ describe('pictures', () => {
 
   test('past the quota end the session', async () => {
     const world = await newWorldWithDesktop({ options: { desktopQuota: 100 } })
-    Object.defineProperty(world.session.recording, 'isOn', { get: () => true })
     world.target.draw(bitmap(200))
     await vi.waitFor(() => expect(world.closed).toHaveLength(1))
     expect(world.closed[0]).toEqual({
