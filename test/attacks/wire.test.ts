@@ -204,8 +204,15 @@ describeWithPeers('the wire', PEERS, () => {
 
     const broken: [string, Buffer][] = [
       [
-        'of a packet over 35,000 bytes',
-        Buffer.concat([Buffer.from([AUTH.ignore]), new Writer().string(Buffer.alloc(40_000)).finish()]),
+        'IGNORE over 80,000 bytes',
+        Buffer.concat([Buffer.from([AUTH.ignore]), new Writer().string(Buffer.alloc(90_000)).finish()]),
+      ],
+      [
+        'DEBUG over 35,000 bytes',
+        Buffer.concat([
+          Buffer.from([AUTH.debug, 0]),
+          new Writer().string(Buffer.alloc(40_000)).string('').finish(),
+        ]),
       ],
       ['DEBUG cut short', Buffer.from([AUTH.debug, 0, 0, 0])],
       ['GLOBAL_REQUEST cut short', Buffer.from([80, 0, 0, 0, 9, 120])],

@@ -6,11 +6,13 @@ export const MAX_KEY_OFFERS = 32
 export const MAX_AUTH_REQUESTS = 64
 /** Pending replies to a channel's requests. */
 export const MAX_OWED = 4096
+/** The largest packet_length of a message that means anything: RFC 4253 6.1, as ssh2 has it. */
+export const MAX_PACKET = 35_000
 /**
- * The largest packet_length that is accepted. RFC 4253 6.1 names 35,000, but OpenSSH's server hides that a terminal does
- * not echo by an SSH_MSG_IGNORE as long as what was typed, up to the 64 KiB that a terminal takes at once.
+ * The largest packet_length of all. OpenSSH's server hides that a terminal does not echo by an SSH_MSG_IGNORE as long as
+ * what was typed, up to the 64 KiB that a terminal takes at once.
  */
-export const MAX_PACKET = 80_000
+export const MAX_IGNORED_PACKET = 80_000
 /** Longest key exchange; then the connection is closed. */
 export const KEX_TIMEOUT_MS = 60_000
 /** Use of one leg's keys, in either direction, before a rekey (RFC 4253 9, RFC 4344 3.1). */

@@ -6,7 +6,7 @@
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { uint32At } from '../../bytes/uint32.ts'
-import { MAX_PACKET } from './limits.ts'
+import { MAX_IGNORED_PACKET } from './limits.ts'
 import type { Ssh2Decipher } from './ssh2.ts'
 
 /** The field before all forms: uint32 packet_length. */
@@ -118,7 +118,7 @@ function viewOf(bytes: Buffer, begin: number, end: number): Uint8Array {
 
 /** `before`: bytes of the length field that are encrypted in one block with the packet. */
 function checked(length: number, block: number, before: number): number {
-  if (length > MAX_PACKET || length < block - before || (length + before) % block !== 0)
+  if (length > MAX_IGNORED_PACKET || length < block - before || (length + before) % block !== 0)
     throw new MalformedError(`a packet's length was expected, found ${length}`)
   return length
 }

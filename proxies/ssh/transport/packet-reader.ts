@@ -6,9 +6,13 @@
 import type { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { prepended } from '../../net/shared-read.ts'
+import { MAX_PACKET } from './limits.ts'
 import { LENGTH, type Opener, openerOf } from './openers.ts'
 import { giveBack, takeBuffer } from './packet-buffers.ts'
 import type { Ssh2Decipher } from './ssh2.ts'
+
+/** SSH_MSG_IGNORE (RFC 4253 11.2). */
+const MSG_IGNORE = 2
 
 export interface PacketSource {
   /** The cipher of the next packet. */
@@ -60,6 +64,8 @@ export class PacketReader {
       this.#decipher.inSeqno = (this.#decipher.inSeqno + 1) >>> 0
       const payload = payloadAt(bytes, at + LENGTH, length)
       at = end
+      if (length > MAX_PACKET && payload[0] !== MSG_IGNORE)
+        throw new MalformedError(`a packet of at most ${MAX_PACKET} bytes was expected, found ${length}`)
       if (payload.length > 0) this.#source.deliver(payload)
       if (this.#source.hasEnded) return undefined
       if (this.#source.decipher !== this.#decipher && !this.#follow()) return bytes.subarray(at)
