@@ -209,7 +209,7 @@ export class SessionWorker {
   destroy(reason: string): void {
     if (this.#reason !== undefined) return
     this.#reason = cleanValue(reason)
-    if (this.#child.kill('SIGKILL')) return
+    if (this.#child.kill('SIGKILL') || !isThere(this.pid)) return
     // An honest worker ends without the broker; no other may go on with the gate.
     this.#messages.destroy()
     this.#handles.destroy()
@@ -337,6 +337,15 @@ export class SessionWorker {
     if (this.#reports-- <= 0) return
     const said = text.toString('utf8', 0, MAX_REPORT)
     this.#options.warn('a session worker reports a fault', { pid: this.pid, said })
+  }
+}
+
+/** Whether the process exists; its end may not have been reported yet. */
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }
 
