@@ -5,8 +5,8 @@
 import type { Buffer } from 'node:buffer'
 import { Socket } from 'node:net'
 import { settle } from '../../src/confine/settle.ts'
+import { MessageReader } from '../../src/contract/message-reader.ts'
 import { WITHOUT_URGENCY } from '../../src/contract/urgent-data.ts'
-import { MessageReader } from '../../src/contract/wire.ts'
 import {
   MESSAGES_DESCRIPTOR,
   type PassedConnection,

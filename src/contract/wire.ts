@@ -17,10 +17,8 @@ export const MAX_MESSAGE = 24 * 1024 * 1024
 /** Largest JSON text of a worker's message: parsing it takes the broker's time. */
 export const MAX_WORKER_TEXT = 4 * 1024 * 1024
 
-/** Pieces of an unfinished message that are kept apart: single bytes would take a hundred times their memory. */
-const MAX_PIECES = 1024
-
-const LENGTH = 4
+/** Bytes of a length. */
+export const LENGTH = 4
 const BYTES = '$bytes'
 
 /** The other side sent something that is no message. */
@@ -56,8 +54,11 @@ function stripped(value: unknown, arrays: Uint8Array[]): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, stripped(one, arrays)]))
 }
 
-/** @throws WireError for bytes that are no message. `bytes` begin after the first length. */
-function decodeMessage(bytes: Buffer, maxText: number): unknown {
+/**
+ * Returns the message; its byte arrays are views of `bytes`, which begin after the first length.
+ * @throws WireError for bytes that are no message
+ */
+export function decodeMessage(bytes: Buffer, maxText: number): unknown {
   const textLength = bytes.length < LENGTH ? Number.NaN : bytes.readUInt32BE(0)
   const begin = LENGTH + textLength
   if (!(begin <= bytes.length) || textLength > maxText)
@@ -108,50 +109,5 @@ class Arrays {
     }
     this.#at += length
     return this.#bytes.subarray(this.#at - length, this.#at)
-  }
-}
-
-/** Cuts a stream of bytes into messages. */
-export class MessageReader {
-  #pieces: Buffer[] = []
-  #held = 0
-  readonly #maxText: number
-
-  /** `maxText`: the largest JSON text that is accepted. */
-  constructor(maxText: number = MAX_MESSAGE) {
-    this.#maxText = maxText
-  }
-
-  /**
-   * Returns the messages that are complete now.
-   * @throws WireError for bytes that are no message: nothing after them can be read
-   */
-  read(piece: Buffer): unknown[] {
-    this.#pieces.push(piece)
-    this.#held += piece.length
-    if (this.#pieces.length > MAX_PIECES) this.#pieces = [Buffer.concat(this.#pieces)]
-    const messages: unknown[] = []
-    for (let length = this.#length(); length <= this.#held - LENGTH; length = this.#length()) {
-      const [whole] = this.#take(LENGTH + length)
-      messages.push(decodeMessage(whole!.subarray(LENGTH), this.#maxText))
-    }
-    return messages
-  }
-
-  /** Returns the length of the next message, or Infinity if it is not there yet. */
-  #length(): number {
-    if (this.#held < LENGTH) return Number.POSITIVE_INFINITY
-    if (this.#pieces[0]!.length < LENGTH) this.#pieces = [Buffer.concat(this.#pieces)]
-    const length = this.#pieces[0]!.readUInt32BE(0)
-    if (length > MAX_MESSAGE) throw new WireError(`a message of ${length} bytes is too long`)
-    return length
-  }
-
-  /** Takes that many bytes off, which are there. */
-  #take(length: number): [Buffer] {
-    const all = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces)
-    this.#held = all.length - length
-    this.#pieces = this.#held > 0 ? [all.subarray(length)] : []
-    return [all.subarray(0, length)]
   }
 }

@@ -4,7 +4,8 @@
  */
 import { Buffer } from 'node:buffer'
 import type { Gate } from '../contract/gate.ts'
-import { encodeMessage, MessageReader } from '../contract/wire.ts'
+import { MessageReader } from '../contract/message-reader.ts'
+import { encodeMessage } from '../contract/wire.ts'
 import type { GateAnswer, GateMethod, GateRequest } from '../contract/worker.ts'
 import { Seat, type SeatGate } from './seat.ts'
 

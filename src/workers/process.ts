@@ -1,12 +1,13 @@
 /** One session worker: its process, the messages to and from it, and how it is found to hang. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import type { Socket } from 'node:net'
+import { Socket } from 'node:net'
 import { cleanValue } from '../audit/events/clean.ts'
 import type { CageReport } from '../confine/report.ts'
 import type { FrontName, FrontSettings } from '../contract/front-settings.ts'
 import type { DialAnswer, Source } from '../contract/gate.ts'
-import { encodeMessage, MAX_WORKER_TEXT, MessageReader, WireError } from '../contract/wire.ts'
+import { MessageReader } from '../contract/message-reader.ts'
+import { encodeMessage, MAX_WORKER_TEXT, WireError } from '../contract/wire.ts'
 import {
   type FromWorker,
   HANDLES_DESCRIPTOR,
@@ -16,6 +17,7 @@ import {
   type ToWorker,
   WORKER_VERSION,
 } from '../contract/worker.ts'
+import { takeHandle } from '../sockets/accept.ts'
 import { takeDialled } from '../sockets/dialled.ts'
 import type { PassConnection } from '../sockets/pass.ts'
 import { BreachError, messageOf } from './requests.ts'
@@ -114,10 +116,9 @@ export class SessionWorker {
     })
     // Without a free descriptor there is no process, and not even its streams.
     if (this.#child.stdio === undefined) throw new Error('the session worker could not be started')
-    this.#messages = this.#child.stdio[MESSAGES_DESCRIPTOR] as Socket
+    this.#messages = this.#readingMessages(this.#child.stdio[MESSAGES_DESCRIPTOR] as Socket)
     this.#handles = this.#child.stdio[HANDLES_DESCRIPTOR] as Socket
     this.#seat = new Seat(options.gate, (notice) => this.#send({ type: 'notice', notice }))
-    this.#messages.on('data', (piece) => this.#read(piece))
     for (const socket of [this.#messages, this.#handles]) {
       socket.on('error', () => undefined)
       socket.on('close', () => {
@@ -243,10 +244,22 @@ export class SessionWorker {
     this.#messages.uncork()
   }
 
-  #read(piece: Buffer): void {
+  /** Returns a socket in the place of this one, which reads right into the memory of the messages. */
+  #readingMessages(socket: Socket): Socket {
+    const onread = {
+      buffer: () => this.#reader.room(),
+      callback: (bytes: number) => {
+        this.#read(bytes)
+        return this.#reason === undefined
+      },
+    }
+    return new Socket({ handle: takeHandle(socket), onread } as object)
+  }
+
+  #read(bytes: number): void {
     if (this.#reason !== undefined) return
     try {
-      for (const message of this.#reader.read(piece)) this.#take(messageOf(message))
+      for (const message of this.#reader.take(bytes)) this.#take(messageOf(message))
     } catch (error) {
       this.#breach(error)
     }
@@ -281,7 +294,8 @@ export class SessionWorker {
     }
   }
 
-  async #answer({ id, method, request }: FromWorker & { type: 'ask' }): Promise<void> {
+  async #answer(message: FromWorker & { type: 'ask' }): Promise<void> {
+    const { id, method, request } = message
     this.#requests++
     if (this.#requests >= MAX_REQUESTS) this.#messages.pause()
     try {
@@ -292,6 +306,8 @@ export class SessionWorker {
       if (error instanceof BreachError) this.#breach(error)
       else this.#send({ type: 'failure', id, message: (error as Error).message })
     } finally {
+      // The answer comes after the disk has the bytes; of other requests the gate may keep some.
+      if (method === 'appendRecording') this.#reader.release(message)
       this.#requests--
       if (this.#requests === MAX_REQUESTS / 2) this.#messages.resume()
     }

@@ -10,7 +10,8 @@ import { connect, createServer, type Socket } from 'node:net'
 import { constants } from 'node:os'
 import { openKernel } from '../../src/confine/kernel.ts'
 import { CALLS, FORBIDDEN, type NumberOf, PROGRAMS } from '../../src/confine/system-calls.ts'
-import { encodeMessage, MessageReader } from '../../src/contract/wire.ts'
+import { MessageReader } from '../../src/contract/message-reader.ts'
+import { encodeMessage } from '../../src/contract/wire.ts'
 import { MESSAGES_DESCRIPTOR, type ToWorker } from '../../src/contract/worker.ts'
 
 /** An order of the test, answered by `{ id, result }`. */

@@ -2,7 +2,8 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { encodeMessage, MessageReader, WireError } from '../../src/contract/wire.ts'
+import { MessageReader } from '../../src/contract/message-reader.ts'
+import { encodeMessage, WireError } from '../../src/contract/wire.ts'
 import { BreachError, messageOf, requestOf } from '../../src/workers/requests.ts'
 import { EVERY_MESSAGE } from './messages.ts'
 

@@ -3,13 +3,8 @@ import { Buffer } from 'node:buffer'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from 'vitest'
-import {
-  encodeMessage,
-  MAX_MESSAGE,
-  MAX_WORKER_TEXT,
-  MessageReader,
-  WireError,
-} from '../../src/contract/wire.ts'
+import { MessageReader } from '../../src/contract/message-reader.ts'
+import { encodeMessage, MAX_MESSAGE, MAX_WORKER_TEXT, WireError } from '../../src/contract/wire.ts'
 import { EVERY_MESSAGE } from './messages.ts'
 
 const bytesOf = (message: unknown) => Buffer.concat(encodeMessage(message))

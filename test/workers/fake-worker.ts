@@ -6,7 +6,8 @@ import { Buffer } from 'node:buffer'
 import { writeSync } from 'node:fs'
 import { Socket } from 'node:net'
 import type { AuthenticateAnswer, OpenAnswer, Source } from '../../src/contract/gate.ts'
-import { encodeMessage, MessageReader } from '../../src/contract/wire.ts'
+import { MessageReader } from '../../src/contract/message-reader.ts'
+import { encodeMessage } from '../../src/contract/wire.ts'
 import {
   type FromWorker,
   MESSAGES_DESCRIPTOR,
