@@ -64,7 +64,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/proxies/vnc/relay/{relay,unseen}.test.ts',
     'test/recording-service/{exports,files,indexer,indexing-stored,uploads}.test.ts',
     'test/recordings/commands.test.ts',
-    'test/recordings/container/{each-write,sealing,writer}.test.ts',
+    'test/recordings/container/{each-write,held,sealing,writer}.test.ts',
     'test/recordings/decode/graphics/exports.test.ts',
     'test/recordings/decode/graphics/rfb/xvnc.test.ts',
     'test/recordings/show/export/{export,exports}.test.ts',

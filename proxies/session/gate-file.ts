@@ -1,4 +1,5 @@
 /** A recording's file on the broker's side of the gate: a proxy has no right to any file. */
+import type { Part } from '../../recordings/container/held.ts'
 import type { Appended, RecordingFile } from '../../recordings/container/recording-file.ts'
 import type { Gate } from '../../src/contract/gate.ts'
 
@@ -16,8 +17,10 @@ export class GateFile implements RecordingFile {
     return new GateFile(gate, session)
   }
 
-  append(offset: number, parts: readonly Uint8Array[]): Promise<Appended> {
-    return this.#gate.appendRecording({ session: this.#session, offset, parts })
+  append(offset: number, parts: readonly Part[]): Promise<Appended> {
+    // Held parts come only in a worker, whose gate has the sealing thread send them.
+    const sent = parts as readonly Uint8Array[]
+    return this.#gate.appendRecording({ session: this.#session, offset, parts: sent })
   }
 
   close(): Promise<void> {

@@ -4,13 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type End, type FrameSink, type FrameType, isStream } from '../../recordings/container/frames.ts'
 import type { RecordingGrant } from '../../recordings/container/grant.ts'
 import type { CreateFile } from '../../recordings/container/recording-file.ts'
-import { sealer } from '../../recordings/container/sealing/sealer.ts'
 import { BACKLOG_LIMIT, type RecordingResult, RecordingWriter } from '../../recordings/container/writer.ts'
 import type { LiveAnswer, LiveRequest } from '../../src/contract/gate.ts'
 import type { Hashing } from './hash/content-hash.ts'
 import { HashAccount, hasher } from './hash/hasher.ts'
 import { MAX_RECORDED_FACTS, RECORDING_CLOSE_MS } from './limits.ts'
 import { LiveTap } from './live-tap.ts'
+import { ownSealer } from './sealing.ts'
 
 /** The approximate size of a frame beside its payload. */
 const FRAME_OVERHEAD = 16
@@ -52,7 +52,7 @@ export class SessionRecording implements FrameSink {
     const { create, sign, onFailure, live } = this.#options
     const writer = await RecordingWriter.open(grant, {
       create,
-      sealer,
+      sealer: ownSealer(),
       sign,
       clock: { now: Date.now, monotonic: () => Math.round(performance.now() * 1000) },
       onFailure: (error) => {

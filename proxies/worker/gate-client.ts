@@ -1,22 +1,33 @@
 /** The gate as a session worker sees it: requests by number to the broker, answers and notices from it. */
 import type { Socket } from 'node:net'
+import { HeldBytes } from '../../recordings/container/held.ts'
+import type { Sealer } from '../../recordings/container/sealing/sealer.ts'
 import type { Gate, GateNotice } from '../../src/contract/gate.ts'
-import { encodeMessage } from '../../src/contract/wire.ts'
+import { encodeParts } from '../../src/contract/wire.ts'
 import type { FromWorker, GateAnswer, GateMethod, GateRequest, ToWorker } from '../../src/contract/worker.ts'
 import { Questions } from '../../src/threads/questions.ts'
 
 export class GateClient implements Gate {
   readonly #socket: Socket
+  readonly #sealer: Sealer
   readonly #questions = new Questions<unknown>()
   #listener: ((notice: GateNotice) => void) | undefined
 
-  constructor(socket: Socket) {
+  /** `sealer`: has an outlet to the broker. */
+  constructor(socket: Socket, sealer: Sealer) {
     this.#socket = socket
+    this.#sealer = sealer
   }
 
+  /** Sends a message; one with held bytes by the sealing thread, which throws if they are lost. */
   send(message: FromWorker): void {
+    const parts = encodeParts(message)
+    if (parts.some((part) => part instanceof HeldBytes)) {
+      this.#sealer.write(parts)
+      return
+    }
     this.#socket.cork()
-    for (const part of encodeMessage(message)) this.#socket.write(part)
+    for (const part of parts as Uint8Array[]) this.#socket.write(part)
     this.#socket.uncork()
   }
 

@@ -11,12 +11,14 @@ import {
   MESSAGES_DESCRIPTOR,
   type PassedConnection,
   type PassedTarget,
+  RECORDINGS_DESCRIPTOR,
   type ToWorker,
   WORKER_VERSION,
 } from '../../src/contract/worker.ts'
 import type { TcpHandle } from '../../src/sockets/accept.ts'
 import { arrive } from '../../src/sockets/dialled.ts'
 import { openUrgentData } from '../../src/sockets/urgent.ts'
+import { sealInto } from '../session/sealing.ts'
 import { Fronts } from './fronts.ts'
 import { GateClient } from './gate-client.ts'
 
@@ -25,7 +27,8 @@ const cage = settle()
 const opened = await openUrgentData()
 const urgent = 'urgent' in opened ? opened.urgent : WITHOUT_URGENCY
 const socket = new Socket({ fd: MESSAGES_DESCRIPTOR, readable: true, writable: true })
-const gate = new GateClient(socket)
+const sealer = sealInto({ descriptor: RECORDINGS_DESCRIPTOR, onTorn: () => process.exit(1) })
+const gate = new GateClient(socket, sealer)
 const reader = new MessageReader()
 let fronts: Fronts | undefined
 

@@ -11,6 +11,7 @@ import {
   type RecordType,
   writeRecordHeader,
 } from './format/record.ts'
+import type { Part, Sealed } from './held.ts'
 import type { Sign } from './signer.ts'
 
 export class Chain {
@@ -40,8 +41,26 @@ export class Chain {
     return { session: this.#session, sequence: this.#sequence, offset: this.#offset, head: this.#head }
   }
 
-  /** Returns the bytes of the next record with this body; `hash` is the body's `bodyHash`. */
-  add(type: RecordType, body: readonly Buffer[], hash = bodyHash(...body)): Buffer[] {
+  /** Returns the bytes of the next record with this body. */
+  add(type: RecordType, body: readonly Buffer[]): Buffer[] {
+    return this.#add(type, body, bodyHash(...body))
+  }
+
+  /** Returns the parts of the next record, a sealed group. */
+  addGroup({ body, hash }: Sealed): Part[] {
+    return this.#add(RECORD.group, body, hash)
+  }
+
+  /** Returns the bytes of a checkpoint at this place; `body` is that of `encodeCheckpoint`. */
+  async checkpoint(body: Buffer, sign: Sign): Promise<Buffer[]> {
+    const signature = await sign(encodeStatement(this.place, body))
+    if (signature.length !== SIGNATURE_LENGTH) {
+      throw new Error(`expected a signature of ${SIGNATURE_LENGTH} bytes, got ${signature.length}`)
+    }
+    return this.add(RECORD.checkpoint, [body, Buffer.from(signature)])
+  }
+
+  #add<Body extends Part>(type: RecordType, body: readonly Body[], hash: Buffer): (Body | Buffer)[] {
     if (this.#sequence > MAX_SEQUENCE)
       throw new Error(`a recording holds at most ${MAX_SEQUENCE + 1} records`)
     const length = body.reduce((sum, part) => sum + part.length, 0)
@@ -52,14 +71,5 @@ export class Chain {
     this.#sequence++
     this.#offset += header.length + length + link.length
     return [header, ...body, link]
-  }
-
-  /** Returns the bytes of a checkpoint at this place; `body` is that of `encodeCheckpoint`. */
-  async checkpoint(body: Buffer, sign: Sign): Promise<Buffer[]> {
-    const signature = await sign(encodeStatement(this.place, body))
-    if (signature.length !== SIGNATURE_LENGTH) {
-      throw new Error(`expected a signature of ${SIGNATURE_LENGTH} bytes, got ${signature.length}`)
-    }
-    return this.add(RECORD.checkpoint, [body, Buffer.from(signature)])
   }
 }

@@ -2,10 +2,10 @@
  * The groups of one recording from their sealing to the disk, in their order. A large group is sealed on the
  * sealing thread, and the groups after it wait for it.
  */
-import type { Buffer } from 'node:buffer'
 import type { KeyObject } from 'node:crypto'
-import { type CollectedGroup, releaseGroup, reuse, type SealedBody, sealGroup } from './format/group.ts'
+import { type CollectedGroup, releaseBytes, reuse, sealGroup } from './format/group.ts'
 import { MAX_BATCH, MAX_BATCH_GROUPS } from './format/limits.ts'
+import { HeldBytes, type Sealed } from './held.ts'
 import type { RecordingSealer, Sealer } from './sealing/sealer.ts'
 
 /** Bytes from which a group is sealed on the thread: below, the messages cost more than they save. */
@@ -13,9 +13,7 @@ export const THREADED = 32 * 1024
 /** Sealed bytes for which the disk need not wait for the thread: a signature for each group costs too much. */
 const ENOUGH = 1024 * 1024
 
-export interface SealedGroup {
-  body: readonly Buffer[]
-  hash: Buffer
+export interface SealedGroup extends Sealed {
   /** Bytes that the group adds to the backlog. */
   weight: number
   frames: number
@@ -27,7 +25,7 @@ interface Waiting {
   frames: number
   last: number
   /** Absent while the thread has the group. */
-  sealed?: SealedBody
+  sealed?: Sealed
 }
 
 export interface GroupQueueOptions {
@@ -106,7 +104,7 @@ export class GroupQueue {
     number: number,
     group: CollectedGroup,
     compress: boolean,
-  ): Promise<SealedBody> | undefined {
+  ): Promise<Sealed> | undefined {
     try {
       this.#sealer ??= sealer.recording(this.#options.key)
       return this.#sealer.seal(number, group, compress)
@@ -119,7 +117,7 @@ export class GroupQueue {
   batch(): SealedGroup[] {
     return this.#waiting
       .splice(0, this.#batchLength())
-      .map(({ sealed, ...group }) => ({ ...group, ...(sealed as SealedBody) }))
+      .map(({ sealed, ...group }) => ({ ...group, ...(sealed as Sealed) }))
   }
 
   /** Whether one append holds all groups. */
@@ -129,10 +127,11 @@ export class GroupQueue {
 
   /** Counts groups as written, and releases their memory. */
   written(groups: readonly SealedGroup[]): void {
-    for (const { weight, body } of groups) {
-      this.#bytes -= weight
-      releaseGroup(body)
-    }
+    for (const { weight } of groups) this.#bytes -= weight
+    const parts = groups.flatMap(({ body }) => body)
+    const held = parts.filter((part) => part instanceof HeldBytes)
+    if (held.length > 0) this.#sealer?.release(held)
+    for (const part of parts) if (!(part instanceof HeldBytes)) releaseBytes(part)
   }
 
   /** Resolves when the thread has none of the groups. */
@@ -148,7 +147,7 @@ export class GroupQueue {
     this.#waiting = []
   }
 
-  /** Has the key wiped on the thread. No group may follow. */
+  /** Has the key and what is held wiped on the thread. No group may follow, and none be written. */
   close(): void {
     this.#sealer?.close()
   }
@@ -162,7 +161,7 @@ export class GroupQueue {
     return end === -1 ? this.#waiting.length : end
   }
 
-  #sealed(waiting: Waiting, sealed: SealedBody): void {
+  #sealed(waiting: Waiting, sealed: Sealed): void {
     waiting.sealed = sealed
     this.#settle()
   }

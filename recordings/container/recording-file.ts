@@ -3,6 +3,7 @@
  * plain data, and the owner cuts, syncs and checks the disk by itself.
  */
 import { MAX_BATCH, MAX_BATCH_GROUPS } from './format/limits.ts'
+import type { Part } from './held.ts'
 
 /**
  * Limits of one append: a full batch and its checkpoint. A group has five parts, with at most 128 bytes beside
@@ -14,9 +15,9 @@ export const MAX_APPEND = MAX_BATCH + 128 * MAX_BATCH_GROUPS + 1024
 export interface RecordingFile {
   /**
    * Resolves when the parts are on the disk, behind the `offset` bytes that were there before. On failure
-   * nothing of them is kept, and this rejects.
+   * nothing of them is kept, and this rejects. Held parts come only where the sealing thread can write them.
    */
-  append(offset: number, parts: readonly Uint8Array[]): Promise<Appended>
+  append(offset: number, parts: readonly Part[]): Promise<Appended>
   close(): Promise<void>
 }
 

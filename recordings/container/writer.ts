@@ -20,10 +20,10 @@ import {
   MAX_STRUCTURED_PAYLOAD,
   SESSION_KEY_LENGTH,
 } from './format/limits.ts'
-import { RECORD } from './format/record.ts'
 import { type End, FRAME, type FrameSink, type FrameType, isStream } from './frames.ts'
 import type { RecordingGrant } from './grant.ts'
 import { GroupQueue, type SealedGroup } from './group-queue.ts'
+import type { Part } from './held.ts'
 import { type Appended, type CreateFile, NoSpaceError, type RecordingFile } from './recording-file.ts'
 import type { Sealer } from './sealing/sealer.ts'
 import { inTime, proving, type Sign } from './signer.ts'
@@ -273,7 +273,7 @@ export class RecordingWriter implements FrameSink {
   async #put(kind?: CheckpointKind): Promise<Appended> {
     const batch = this.#queue.batch()
     const chain = this.#chain.fork()
-    const parts = batch.flatMap((group) => chain.add(RECORD.group, group.body, group.hash))
+    const parts = batch.flatMap((group) => chain.addGroup(group))
     const reached = {
       frames: batch.reduce((sum, group) => sum + group.frames, this.#framesOnDisk),
       last: batch.at(-1)?.last ?? this.#lastOnDisk,
@@ -302,7 +302,7 @@ export class RecordingWriter implements FrameSink {
     try {
       for (const group of batch) {
         const chain = this.#chain.fork()
-        await this.#append(chain.add(RECORD.group, group.body, group.hash))
+        await this.#append(chain.addGroup(group))
         this.#written(chain, [group])
       }
     } catch {
@@ -321,7 +321,7 @@ export class RecordingWriter implements FrameSink {
     this.#drain()
   }
 
-  #append(parts: readonly Buffer[]): Promise<Appended> {
+  #append(parts: readonly Part[]): Promise<Appended> {
     return this.#file.append(this.#chain.place.offset, parts)
   }
 
@@ -382,7 +382,6 @@ export class RecordingWriter implements FrameSink {
   async #finish(): Promise<RecordingResult> {
     this.#seal()
     await this.#queue.settled()
-    this.#queue.close()
     await this.#flushing
     if (!this.#broken) {
       await this.#putRest(this.#failure ? 'failed' : 'sealed').catch((error) => this.#break(asError(error)))
@@ -393,6 +392,7 @@ export class RecordingWriter implements FrameSink {
       if (this.#lost) this.#queue.clear()
       await this.#putRest('failed').catch(() => undefined)
     }
+    this.#queue.close()
     await this.#file.close().catch((error) => this.#fail(asError(error)))
     return {
       state: this.#failure ? 'failed' : 'sealed',

@@ -11,6 +11,7 @@
  * that a message is never larger than what was sent.
  */
 import { Buffer } from 'node:buffer'
+import { HeldBytes, type Part } from '../../recordings/container/held.ts'
 
 /** Largest message: a recording's backlog, and room for the rest. */
 export const MAX_MESSAGE = 24 * 1024 * 1024
@@ -26,9 +27,14 @@ export class WireError extends Error {
   override readonly name = 'WireError'
 }
 
-/** Returns the message in parts, which refer to the byte arrays of `message` without a copy. */
+/** Returns the message, which has no held bytes, in parts that refer to its byte arrays without a copy. */
 export function encodeMessage(message: unknown): Uint8Array[] {
-  const arrays: Uint8Array[] = []
+  return encodeParts(message) as Uint8Array[]
+}
+
+/** Like `encodeMessage`; held bytes are byte arrays too, for the other side. */
+export function encodeParts(message: unknown): Part[] {
+  const arrays: Part[] = []
   const text = Buffer.from(JSON.stringify(stripped(message, arrays)))
   const length = arrays.reduce((sum, array) => sum + array.length, LENGTH + text.length)
   if (length > MAX_MESSAGE) {
@@ -44,9 +50,9 @@ export function encodeMessage(message: unknown): Uint8Array[] {
  * Returns the value with places in the stead of byte arrays, which go to `arrays`. JSON's own replacer would get
  * a Buffer only after its bytes have become an array of numbers.
  */
-function stripped(value: unknown, arrays: Uint8Array[]): unknown {
+function stripped(value: unknown, arrays: Part[]): unknown {
   if (typeof value !== 'object' || value === null) return value
-  if (value instanceof Uint8Array) {
+  if (value instanceof Uint8Array || value instanceof HeldBytes) {
     arrays.push(value)
     return { [BYTES]: value.length }
   }

@@ -10,6 +10,9 @@ export const WORKER_VERSION = 1
 export const MESSAGES_DESCRIPTOR = 3
 /** Node's own channel, by which the broker passes accepted connections. */
 export const HANDLES_DESCRIPTOR = 4
+/** For messages too: the sealing thread writes those with recorded bytes, and nothing is read there. */
+export const RECORDINGS_DESCRIPTOR = 5
+export const WORKER_DESCRIPTORS = [MESSAGES_DESCRIPTOR, HANDLES_DESCRIPTOR, RECORDINGS_DESCRIPTOR] as const
 
 /** The message that comes with a connection. */
 export interface PassedConnection {

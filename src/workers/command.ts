@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { confined } from '../confine/command.ts'
 import { closedTo } from '../confine/reach.ts'
 import { workerCage } from '../confine/worker-cage.ts'
-import { HANDLES_DESCRIPTOR, MESSAGES_DESCRIPTOR } from '../contract/worker.ts'
+import { HANDLES_DESCRIPTOR, WORKER_DESCRIPTORS } from '../contract/worker.ts'
 import type { WorkerCommand } from './process.ts'
 
 const PROGRAM = fileURLToPath(
@@ -44,7 +44,7 @@ export function workerCommand(count: number, runAs: string | undefined): Command
     if (value !== undefined) env[name] = value
   }
   const memory = Math.max(LEAST_MEMORY, Math.floor((systemMemory() * SHARE) / count))
-  const cage = workerCage({ runAs, keepOpen: [MESSAGES_DESCRIPTOR, HANDLES_DESCRIPTOR], memory })
+  const cage = workerCage({ runAs, keepOpen: WORKER_DESCRIPTORS, memory })
   const options = process.execArgv.filter((option) => MEMORY_OPTION.test(option))
   const program = { arguments: ['--disable-warning=ExperimentalWarning', ...options, PROGRAM], env }
   const { uid, gid, ...shared } = cage

@@ -14,6 +14,7 @@ import {
   MESSAGES_DESCRIPTOR,
   type PassedConnection,
   type PassedTarget,
+  RECORDINGS_DESCRIPTOR,
   type ToWorker,
   WORKER_VERSION,
 } from '../contract/worker.ts'
@@ -82,8 +83,8 @@ export class SessionWorker {
   readonly #child: ChildProcess
   readonly #messages: Socket
   readonly #handles: Socket
+  readonly #recordings: Socket
   readonly #seat: Seat
-  readonly #reader = new MessageReader(MAX_WORKER_TEXT)
   readonly #connections = new Map<number, Source>()
   readonly #pings: NodeJS.Timeout
   #next = 1
@@ -102,7 +103,7 @@ export class SessionWorker {
   private constructor(options: WorkerOptions) {
     this.#options = options
     const { file, env, uid, gid, arguments: words } = options.command
-    const stdio = ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'] as const
+    const stdio = ['ignore', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe'] as const
     this.#child = spawn(file, words, {
       stdio: [...stdio],
       env,
@@ -116,10 +117,11 @@ export class SessionWorker {
     })
     // Without a free descriptor there is no process, and not even its streams.
     if (this.#child.stdio === undefined) throw new Error('the session worker could not be started')
-    this.#messages = this.#readingMessages(this.#child.stdio[MESSAGES_DESCRIPTOR] as Socket)
+    this.#messages = this.#readingMessages(MESSAGES_DESCRIPTOR)
     this.#handles = this.#child.stdio[HANDLES_DESCRIPTOR] as Socket
+    this.#recordings = this.#readingMessages(RECORDINGS_DESCRIPTOR)
     this.#seat = new Seat(options.gate, (notice) => this.#send({ type: 'notice', notice }))
-    for (const socket of [this.#messages, this.#handles]) {
+    for (const socket of this.#sockets) {
       socket.on('error', () => undefined)
       socket.on('close', () => {
         const left = () => this.destroy('closed its connection to the broker, and was ended')
@@ -212,16 +214,14 @@ export class SessionWorker {
     this.#reason = cleanValue(reason)
     if (this.#child.kill('SIGKILL') || !isThere(this.pid)) return
     // An honest worker ends without the broker; no other may go on with the gate.
-    this.#messages.destroy()
-    this.#handles.destroy()
+    for (const socket of this.#sockets) socket.destroy()
     this.#options.warn('a session worker cannot be ended: the broker needs CAP_KILL', { pid: this.pid })
     this.#onGone?.()
   }
 
   async #onExit(): Promise<void> {
     clearInterval(this.#pings)
-    this.#messages.destroy()
-    this.#handles.destroy()
+    for (const socket of this.#sockets) socket.destroy()
     const reason = `the session worker ${this.#reason}`
     const { sessions } = this.#seat
     const { warn } = this.#options
@@ -231,6 +231,10 @@ export class SessionWorker {
     for (const line of closed) warn(line, {})
     for (const error of failures) warn('what a session worker left could not be closed', { error })
     this.#onReady?.reject(new Error(reason))
+  }
+
+  get #sockets(): readonly Socket[] {
+    return [this.#messages, this.#handles, this.#recordings]
   }
 
   #send(message: ToWorker): void {
@@ -244,22 +248,24 @@ export class SessionWorker {
     this.#messages.uncork()
   }
 
-  /** Returns a socket in the place of this one, which reads right into the memory of the messages. */
-  #readingMessages(socket: Socket): Socket {
+  /** Returns a socket for this descriptor, which reads right into the memory of the messages. */
+  #readingMessages(descriptor: number): Socket {
+    const reader = new MessageReader(MAX_WORKER_TEXT)
     const onread = {
-      buffer: () => this.#reader.room(),
+      buffer: () => reader.room(),
       callback: (bytes: number) => {
-        this.#read(bytes)
+        this.#read(reader, bytes)
         return this.#reason === undefined
       },
     }
-    return new Socket({ handle: takeHandle(socket), onread } as object)
+    const handle = takeHandle(this.#child.stdio[descriptor as 3 | 4] as Socket)
+    return new Socket({ handle, onread } as object)
   }
 
-  #read(bytes: number): void {
+  #read(reader: MessageReader, bytes: number): void {
     if (this.#reason !== undefined) return
     try {
-      for (const message of this.#reader.take(bytes)) this.#take(messageOf(message))
+      for (const message of reader.take(bytes)) this.#take(messageOf(message), reader)
     } catch (error) {
       this.#breach(error)
     }
@@ -270,7 +276,7 @@ export class SessionWorker {
     this.destroy(`was ended, because it broke the rules of its messages: ${error.message}`)
   }
 
-  #take(message: FromWorker): void {
+  #take(message: FromWorker, reader: MessageReader): void {
     switch (message.type) {
       case 'ready':
         if (message.version !== WORKER_VERSION) throw new BreachError('it is of another version')
@@ -290,14 +296,17 @@ export class SessionWorker {
         this.#onDrained?.()
         return
       case 'ask':
-        void this.#answer(message)
+        void this.#answer(message, reader)
     }
   }
 
-  async #answer(message: FromWorker & { type: 'ask' }): Promise<void> {
+  async #answer(message: FromWorker & { type: 'ask' }, reader: MessageReader): Promise<void> {
     const { id, method, request } = message
     this.#requests++
-    if (this.#requests >= MAX_REQUESTS) this.#messages.pause()
+    if (this.#requests >= MAX_REQUESTS) {
+      this.#messages.pause()
+      this.#recordings.pause()
+    }
     try {
       const answer = await this.#seat.ask(method, request)
       if (method === 'dial') await this.#passTarget(answer as DialAnswer)
@@ -307,9 +316,12 @@ export class SessionWorker {
       else this.#send({ type: 'failure', id, message: (error as Error).message })
     } finally {
       // The answer comes after the disk has the bytes; of other requests the gate may keep some.
-      if (method === 'appendRecording') this.#reader.release(message)
+      if (method === 'appendRecording') reader.release(message)
       this.#requests--
-      if (this.#requests === MAX_REQUESTS / 2) this.#messages.resume()
+      if (this.#requests === MAX_REQUESTS / 2) {
+        this.#messages.resume()
+        this.#recordings.resume()
+      }
     }
   }
 

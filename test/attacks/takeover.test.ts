@@ -13,7 +13,7 @@ import { workerCage } from '../../src/confine/worker-cage.ts'
 import type { AuthenticateAnswer, Gate, OpenAnswer, OpenSession, Source } from '../../src/contract/gate.ts'
 import { MessageReader } from '../../src/contract/message-reader.ts'
 import { encodeMessage } from '../../src/contract/wire.ts'
-import { type GateMethod, HANDLES_DESCRIPTOR, MESSAGES_DESCRIPTOR } from '../../src/contract/worker.ts'
+import { type GateMethod, HANDLES_DESCRIPTOR, WORKER_DESCRIPTORS } from '../../src/contract/worker.ts'
 import { SessionWorker, type WorkerCommand, type WorkerEnd } from '../../src/workers/process.ts'
 import { until } from '../until.ts'
 import { Client, commonOptions, doors, fakeCommand } from '../workers/fake-workers.ts'
@@ -78,7 +78,7 @@ let closers: (() => void)[]
 function takenOver(port: number): WorkerCommand {
   const cage = workerCage({
     runAs: undefined,
-    keepOpen: [MESSAGES_DESCRIPTOR, HANDLES_DESCRIPTOR],
+    keepOpen: WORKER_DESCRIPTORS,
     memory: MEMORY,
   })
   return confined(

@@ -205,7 +205,7 @@ describe('a disk that hangs', () => {
       create: async (first) => {
         await files.begin('one', made, first)
         return {
-          append: (offset, parts) => files.append('one', offset, parts),
+          append: (offset, parts) => files.append('one', offset, parts as Uint8Array[]),
           close: () => files.close('one'),
         }
       },

@@ -7,7 +7,7 @@ export const serviceFile =
   async (first) => {
     await service.begin(session, first)
     return {
-      append: (offset, parts) => service.append(session, offset, parts),
+      append: (offset, parts) => service.append(session, offset, parts as Uint8Array[]),
       close: () => service.end(session),
     }
   }

@@ -165,13 +165,12 @@ export function sealGroup(
 }
 
 /**
- * Releases the memory of a sealed group when its bytes are no longer used. The garbage collector would do so
- * too, but it runs over the whole heap for every 64 MiB of such buffers, which has cost as much as sealing.
+ * Releases the memory of sealed bytes that are no longer used. The garbage collector would do so too, but it runs
+ * over the whole heap for every 64 MiB of such buffers, which has cost as much as sealing.
  */
-export function releaseGroup(body: readonly Buffer[]): void {
-  for (const { buffer, byteLength } of body) {
-    if (byteLength > SMALL && buffer instanceof ArrayBuffer && buffer.byteLength === byteLength)
-      buffer.transfer(0)
+export function releaseBytes({ buffer, byteLength }: Uint8Array): void {
+  if (byteLength > SMALL && buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) {
+    buffer.transfer(0)
   }
 }
 

@@ -7,8 +7,9 @@ import { Buffer } from 'node:buffer'
 import type { KeyObject } from 'node:crypto'
 import { Questions } from '../../../src/threads/questions.ts'
 import { programBeside, Thread } from '../../../src/threads/thread.ts'
-import { type CollectedGroup, dropBuffers, reuse, type SealedBody } from '../format/group.ts'
-import type { FromSealer, SealAnswer, SealRequest, ToSealer } from './messages.ts'
+import { type CollectedGroup, dropBuffers, reuse } from '../format/group.ts'
+import { HeldBytes, type Part, type Sealed } from '../held.ts'
+import type { FromSealer, SealAnswer, SealRequest, ToSealer, WrittenPiece } from './messages.ts'
 
 /** Milliseconds without a group after which the thread ends. */
 export const SEALER_IDLE_MS = 30_000
@@ -22,19 +23,39 @@ const MAX_GROUPS = 8
 
 /** Seals the groups of one recording. */
 export interface RecordingSealer {
-  /** Takes the group's buffer. Rejects if the thread has died: the group is lost. */
-  seal(number: number, group: CollectedGroup, compress: boolean): Promise<SealedBody>
-  /** Wipes the key on the thread. No call may follow. */
+  /** Takes the group's buffer. Rejects if the group is lost, as it is when the thread dies. */
+  seal(number: number, group: CollectedGroup, compress: boolean): Promise<Sealed>
+  /** Forgets held groups, which were written. */
+  release(groups: readonly HeldBytes[]): void
+  /** Wipes the key on the thread, and forgets what is held. No call may follow. */
   close(): void
+}
+
+/** Where the sealing thread writes what it holds. */
+export interface Outlet {
+  /** A blocking socket of nobody else. */
+  descriptor: number
+  /** Called when the thread has died amid a write: what follows would not be understood. */
+  onTorn: () => void
+}
+
+export interface SealerOptions {
+  program?: URL
+  idleMs?: number
+  outlet?: Outlet
 }
 
 export class Sealer {
   readonly #thread: Thread<ToSealer, FromSealer>
   readonly #idleMs: number
-  readonly #open = new Questions<SealedBody>()
+  readonly #open = new Questions<Sealed>()
+  readonly #outlet: Outlet | undefined
   /** Groups that wait for the next message, and messages that the thread has not answered. */
   #waiting: SealRequest[] = []
   #messages = 0
+  /** Groups that the thread holds, and the number of writes that it has not finished. */
+  readonly #held = new Set<number>()
+  #writes = 0
   #nextRecording = 0
   /** Counts how often the thread began without keys. */
   #era = 0
@@ -42,13 +63,12 @@ export class Sealer {
   /** Groups since the timer was set. */
   #isUsed = false
 
-  constructor(
-    program: URL = programBeside(import.meta.url, 'worker'),
-    { idleMs = SEALER_IDLE_MS }: { idleMs?: number } = {},
-  ) {
+  constructor({ program, idleMs = SEALER_IDLE_MS, outlet }: SealerOptions = {}) {
     this.#idleMs = idleMs
+    this.#outlet = outlet
     this.#thread = new Thread('sealing', {
-      program,
+      program: program ?? programBeside(import.meta.url, 'worker'),
+      ...(outlet && { workerData: () => ({ descriptor: outlet.descriptor }) }),
       onAnswer: (message) => this.#answered(message),
       onLost: (error) => this.#lost(error),
     })
@@ -61,6 +81,7 @@ export class Sealer {
 
   recording(key: KeyObject): RecordingSealer {
     const recording = this.#nextRecording++
+    const own = new Set<number>()
     let era: number | undefined
     return {
       seal: (number, { plain, first, last, frames }, compress) => {
@@ -74,14 +95,57 @@ export class Sealer {
         const fields = { recording, number, first, last, frames, compress, buffer, length: plain.length }
         // The process waits for its last groups.
         if (this.#open.size === 0) this.#thread.ref()
-        const sealed = this.#open.ask((id) => this.#waiting.push({ id, ...fields }))
+        const sealed = this.#open.ask((id) => {
+          this.#waiting.push({ id, ...fields })
+          if (this.#outlet) own.add(id)
+        })
         this.#post()
         return sealed
       },
+      release: (groups) => {
+        const ids = groups.filter(({ run }) => run === this.#thread.run).map(({ id }) => id)
+        for (const id of ids) {
+          own.delete(id)
+          this.#held.delete(id)
+        }
+        if (ids.length > 0) this.#thread.send({ kind: 'release', groups: ids })
+      },
       close: () => {
         if (era === this.#era) this.#thread.send({ kind: 'close', recording })
+        for (const id of own) this.#held.delete(id)
       },
     }
+  }
+
+  /**
+   * Writes bytes and held groups to the outlet, behind all that were written before.
+   * @throws Error if a group is lost, because the thread has died
+   */
+  write(parts: readonly Part[]): void {
+    const pieces: WrittenPiece[] = []
+    const own: Uint8Array[] = []
+    let until = 0
+    for (const part of parts) {
+      if (part instanceof HeldBytes) {
+        if (part.run !== this.#thread.run) throw new Error('the sealing thread has ended')
+        pieces.push({ group: part.id })
+        continue
+      }
+      own.push(part)
+      const from = until
+      until += part.length
+      const last = pieces.at(-1)
+      if (last && 'until' in last) last.until = until
+      else pieces.push({ from, until })
+    }
+    const bytes = Buffer.allocUnsafeSlow(until)
+    let at = 0
+    for (const part of own) {
+      bytes.set(part, at)
+      at += part.length
+    }
+    this.#writes++
+    this.#thread.send({ kind: 'write', pieces, bytes }, [bytes.buffer])
   }
 
   /** Ends the thread at once; groups that it had are lost. */
@@ -100,7 +164,7 @@ export class Sealer {
   #look(): void {
     this.#idle = undefined
     if (this.#thread.run === undefined) return
-    if (this.#isUsed || this.#open.size > 0) {
+    if (this.#isUsed || this.#open.size + this.#held.size + this.#writes > 0) {
       this.#isUsed = false
       this.#idle = setTimeout(() => this.#look(), this.#idleMs).unref()
       return
@@ -122,29 +186,58 @@ export class Sealer {
   }
 
   #answered(message: FromSealer): void {
-    if (message.kind === 'sealed') this.#sealed(message.groups)
-    else if (!this.#isUsed) {
-      dropBuffers()
-      void this.#thread.destroy()
+    switch (message.kind) {
+      case 'sealed':
+        this.#sealed(message.groups)
+        return
+      case 'written':
+        this.#writes--
+        return
+      case 'wiped':
+        if (this.#isUsed) return
+        dropBuffers()
+        void this.#thread.destroy()
     }
   }
 
   #sealed(groups: readonly SealAnswer[]): void {
     this.#messages--
     this.#post()
-    for (const { id, head, ciphertext, tag, hash, buffer } of groups) {
-      reuse(buffer)
-      const body = [bufferOf(head), bufferOf(ciphertext), bufferOf(tag)] as const
-      this.#open.answer(id, { body, hash: bufferOf(hash) })
+    for (const group of groups) {
+      reuse(group.buffer)
+      this.#settle(group)
     }
     if (this.#open.size === 0) this.#thread.unref()
+  }
+
+  #settle(group: SealAnswer): void {
+    const { id } = group
+    switch (group.kind) {
+      case 'sealed': {
+        const body = [bufferOf(group.head), bufferOf(group.ciphertext), bufferOf(group.tag)]
+        this.#open.answer(id, { body, hash: bufferOf(group.hash) })
+        return
+      }
+      case 'held': {
+        this.#held.add(id)
+        const body = [new HeldBytes(id, this.#thread.run as number, group.length)]
+        this.#open.answer(id, { body, hash: bufferOf(group.hash) })
+        return
+      }
+      case 'lost':
+        this.#open.fail(id, new Error(group.message))
+    }
   }
 
   #lost(error: Error): void {
     this.#era++
     this.#waiting = []
     this.#messages = 0
+    this.#held.clear()
+    const isTorn = this.#writes > 0
+    this.#writes = 0
     this.#open.failAll(error)
+    if (isTorn) this.#outlet?.onTorn()
   }
 }
 
@@ -158,6 +251,3 @@ function copyOf(key: KeyObject): Uint8Array<ArrayBuffer> {
   bytes.fill(0)
   return copy
 }
-
-/** The one of this process. */
-export const sealer = new Sealer()
