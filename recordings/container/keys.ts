@@ -129,8 +129,8 @@ export interface Prepared {
 }
 
 /**
- * Makes the session's folder with `key.age` in it, syncs both to the disk, and returns the grant for its
- * writer.
+ * Makes the session's folder with `key.age` in it, and returns the grant for its writer. The key's name in the
+ * folder is on the disk when the recording's file has been created.
  */
 export async function prepareRecording(preparation: Preparation): Promise<Prepared> {
   const { root, session, begin, signer } = preparation
@@ -145,9 +145,9 @@ export async function prepareRecording(preparation: Preparation): Promise<Prepar
   } finally {
     await file.close()
   }
-  for (let path = directory; path !== dirname(made ?? directory); path = dirname(path))
-    await syncDirectory(path)
-  if (made !== undefined) await syncDirectory(dirname(made))
+  // The folder itself is synced with the recording's file in it: without that the key opens nothing.
+  for (let path = directory; made !== undefined && path !== dirname(made); path = dirname(path))
+    await syncDirectory(dirname(path))
   const fields = { session, begin: new Date(begin).toISOString(), ...signerMetadata(signer) }
   return { directory, grant: { key, metadata: { ...preparation.metadata, ...fields } } }
 }
