@@ -94,7 +94,7 @@ function base64(bytes: Buffer): string {
   return bytes.toString('base64').replaceAll('=', '')
 }
 
-/** Returns the 32 bytes of 52 characters of five bits; what is left of the last one is zero. */
+/** Returns the 32 bytes of 52 characters of five bits each, without the rest of the last one. */
 function bytesOf(data: string): Buffer {
   const bytes = Buffer.alloc(KEY_LENGTH)
   let value = 0
