@@ -7,6 +7,7 @@ import { mkdir, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Decrypter, Encrypter, generateX25519Identity, identityToRecipient } from 'age-encryption'
 import { Secret } from '../../src/model/secret.ts'
+import { encryptFor, type Recipient, x25519Recipient } from './age-file.ts'
 import { RecordingError } from './format/error.ts'
 import { type Metadata, signerMetadata } from './format/header.ts'
 import { KEY_FILE_NAME, MAX_KEY_FILE, SESSION_KEY_LENGTH } from './format/limits.ts'
@@ -33,13 +34,29 @@ export function recipientFault(recipient: string): string | undefined {
   }
 }
 
+/** Limit of parsed recipients that are kept; a configuration has a few. */
+const MAX_KNOWN = 64
+const known = new Map<string, Recipient | undefined>()
+
+/** Returns the recipient, or undefined if it is of another type than X25519. Throws if it is malformed. */
+function recipientNamed(text: string): Recipient | undefined {
+  if (known.has(text)) return known.get(text)
+  new Encrypter().addRecipient(text)
+  if (known.size >= MAX_KNOWN) known.clear()
+  const recipient = x25519Recipient(text)
+  known.set(text, recipient)
+  return recipient
+}
+
 /** Wraps a session's key for each of the recipients: the content of `key.age`. */
-export function wrapKey(key: Uint8Array, recipients: readonly string[]): Promise<Uint8Array> {
+export async function wrapKey(key: Uint8Array, recipients: readonly string[]): Promise<Uint8Array> {
   if (recipients.length === 0)
     throw new Error('expected at least one age recipient for a recording, got none')
+  const parsed = recipients.map(recipientNamed)
+  if (parsed.every((recipient) => recipient !== undefined)) return encryptFor(parsed, key)
   const encrypter = new Encrypter()
   for (const recipient of recipients) encrypter.addRecipient(recipient)
-  return encrypter.encrypt(key)
+  return await encrypter.encrypt(key)
 }
 
 /**
@@ -112,8 +129,8 @@ export interface Prepared {
 }
 
 /**
- * Makes the session's folder with `key.age` in it, syncs both to the disk, and returns the grant for its
- * writer.
+ * Makes the session's folder with `key.age` in it, and returns the grant for its writer. The key's name in the
+ * folder is on the disk when the recording's file has been created.
  */
 export async function prepareRecording(preparation: Preparation): Promise<Prepared> {
   const { root, session, begin, signer } = preparation
@@ -128,9 +145,9 @@ export async function prepareRecording(preparation: Preparation): Promise<Prepar
   } finally {
     await file.close()
   }
-  for (let path = directory; path !== dirname(made ?? directory); path = dirname(path))
-    await syncDirectory(path)
-  if (made !== undefined) await syncDirectory(dirname(made))
+  // The folder itself is synced with the recording's file in it: without that the key opens nothing.
+  for (let path = directory; made !== undefined && path !== dirname(made); path = dirname(path))
+    await syncDirectory(dirname(path))
   const fields = { session, begin: new Date(begin).toISOString(), ...signerMetadata(signer) }
   return { directory, grant: { key, metadata: { ...preparation.metadata, ...fields } } }
 }

@@ -132,12 +132,33 @@ export function readPieces(path: string, start = 0): ReadStream {
 export async function linkBefore(directory: string, end: number): Promise<string> {
   const file = await open(join(directory, FILE_NAME), 'r')
   try {
-    const link = Buffer.alloc(LINK_LENGTH)
-    const { bytesRead } = await file.read(link, 0, LINK_LENGTH, Math.max(0, end - LINK_LENGTH))
-    return link.toString('hex', 0, bytesRead)
+    return await linkIn(file, end)
   } finally {
     await file.close()
   }
+}
+
+/** Returns the size of a recording's file, 0 if there is none, and its last link, in hex, as stored in the file. */
+export async function endOfFile(directory: string): Promise<{ size: number; link: string }> {
+  let file: FileHandle
+  try {
+    file = await open(join(directory, FILE_NAME), 'r')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { size: 0, link: '' }
+    throw error
+  }
+  try {
+    const { size } = await file.stat()
+    return { size, link: await linkIn(file, size) }
+  } finally {
+    await file.close()
+  }
+}
+
+async function linkIn(file: FileHandle, end: number): Promise<string> {
+  const link = Buffer.alloc(LINK_LENGTH)
+  const { bytesRead } = await file.read(link, 0, LINK_LENGTH, Math.max(0, end - LINK_LENGTH))
+  return link.toString('hex', 0, bytesRead)
 }
 
 /** Syncs a folder: a new file survives a power cut only if its folder's entry is on the disk too. */

@@ -36,6 +36,7 @@ import { openAuthorities } from '../identity/authorities.ts'
 import { AuditRetention } from '../recording-service/audit-retention.ts'
 import { Deletion } from '../recording-service/deletion.ts'
 import { type RecordingExports, recordingExports } from '../recording-service/exports.ts'
+import type { EndedRecording } from '../recording-service/indexing/ended.ts'
 import { type IndexerOptions, RecordingIndexer } from '../recording-service/indexing/indexer.ts'
 import { PROGRESS_INTERVAL_MS, Progress } from '../recording-service/progress.ts'
 import { recoverAbandoned } from '../recording-service/recover.ts'
@@ -192,7 +193,7 @@ export class Broker {
       ...parts,
       audit: this.#audit,
       recordings: parts.recordingService,
-      onClosed: (session, isRecorded) => this.#onSessionClosed(session, isRecorded),
+      onClosed: (session, isRecorded, ended) => this.#onSessionClosed(session, isRecorded, ended),
       drawer: this.#drawer,
       now: Date.now,
     })
@@ -377,9 +378,11 @@ export class Broker {
     void this.stop('it was replaced, and its last session has ended', LAST_WORDS_MS)
   }
 
-  #onSessionClosed(session: string, isRecorded: boolean): void {
+  #onSessionClosed(session: string, isRecorded: boolean, ended: EndedRecording | undefined): void {
     if (this.#state !== 'replaced') {
-      if (isRecorded) this.#indexer.add(session)
+      // A recording that only auditors may open is not indexed, although its key is here now.
+      const known = this.#options.config.recordings.brokerKey ? ended : undefined
+      if (isRecorded) this.#indexer.add(session, known)
       return
     }
     this.#control?.onSessionClosed(session)

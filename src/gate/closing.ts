@@ -2,12 +2,14 @@
  * The end of a session: its audit events and its row in the store. Size and frames of the recording come from
  * its signed statements on the disk, not from the process that wrote it.
  */
+import { dirname } from 'node:path'
 import type { Audit } from '../audit/events/catalogue.ts'
 import { cleanValue } from '../audit/events/clean.ts'
 import type { EventFields } from '../audit/events/fields.ts'
 import type { CloseRequest } from '../contract/gate.ts'
 import type { SessionRecord } from '../model/objects.ts'
 import { RIGHTS } from '../model/rights.ts'
+import type { EndedRecording } from '../recording-service/indexing/ended.ts'
 import type { RecordingService } from '../recording-service/service.ts'
 import type { Store } from '../store/store.ts'
 import { type RunningSession, sessionFields } from './running.ts'
@@ -45,17 +47,21 @@ export interface ClosingDeps {
   recordings: Pick<RecordingService, 'ended'>
 }
 
-/** Writes the end of a session that closed at `end`, in milliseconds since the epoch. */
+/**
+ * Writes the end of a session that closed at `end`, in milliseconds since the epoch. Returns the state of its
+ * recording, or undefined if it has none.
+ */
 export async function accountFor(
   session: RunningSession,
   request: CloseRequest,
   end: number,
   { store, audit, recordings }: ClosingDeps,
-): Promise<void> {
+): Promise<SessionRecord['recording']> {
   const recording = session.isRecorded ? await recordings.ended(session.id) : undefined
-  // Audit first: if a crash comes in between, the next start closes the session once more instead of never.
-  await auditRecording(session, recording, request, audit)
-  await audit.record('session.close', {
+  // Audit first: if a crash comes in between, the next start closes the session once more instead of never. The
+  // two events are recorded in one turn, so that they share a commit.
+  const sealed = auditRecording(session, recording, request, audit)
+  const closed = audit.record('session.close', {
     ...sessionFields(session),
     subprotocol: request.rightsUsed.join(' '),
     result: request.result,
@@ -64,6 +70,7 @@ export async function accountFor(
     bytes_in: request.bytesIn,
     bytes_out: request.bytesOut,
   })
+  await Promise.all([sealed, closed])
   await store.sessions.update(session.id, {
     end,
     result: request.result,
@@ -73,6 +80,17 @@ export async function accountFor(
     bytesOut: request.bytesOut,
     ...(recording && { recording }),
   })
+  return recording
+}
+
+/** Returns what indexing needs, or undefined if the recording was not closed in order. */
+export function endedRecording(
+  { recording: place, begin }: RunningSession,
+  recording: SessionRecord['recording'],
+): EndedRecording | undefined {
+  if (!place || !recording || recording.digest === '') return undefined
+  const { size, digest } = recording
+  return { directory: dirname(place.path), begin, size, digest, key: place.key }
 }
 
 async function auditRecording(

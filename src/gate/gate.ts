@@ -35,13 +35,14 @@ import { MAX_TARGETS } from '../contract/gate.ts'
 import type { Basis, Grounds } from '../identity/basis.ts'
 import type { Identities } from '../identity/chain.ts'
 import type { Id } from '../model/objects.ts'
+import type { EndedRecording } from '../recording-service/indexing/ended.ts'
 import { recoverAbandoned } from '../recording-service/recover.ts'
 import type { RecordingService } from '../recording-service/service.ts'
 import { keepDialled } from '../sockets/dialled.ts'
 import { connectPrivileged } from '../sockets/privileged-port.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/vault.ts'
-import { accountFor, accountOf } from './closing.ts'
+import { accountFor, accountOf, endedRecording } from './closing.ts'
 import { Denial } from './denial.ts'
 import type { ElsewhereSession } from './elsewhere.ts'
 import { HostKeyJudge } from './host-keys.ts'
@@ -70,8 +71,11 @@ export interface GateOptions {
   vault: Vault
   audit: Audit
   recordings: RecordingService
-  /** Called when a session has ended, its end is written, and its recording, if it has one, is closed. */
-  onClosed?: (session: Id, isRecorded: boolean) => void
+  /**
+   * Called when a session has ended, its end is written, and its recording, if it has one, is closed. `ended` is
+   * absent if the recording was not closed in order; its key is valid during the call only.
+   */
+  onClosed?: (session: Id, isRecorded: boolean, ended?: EndedRecording) => void
   /** Draws the keyframes for watchers. */
   drawer: LiveDrawer
   /** Milliseconds since the epoch. */
@@ -240,15 +244,19 @@ export class BrokerGate implements Gate {
   async close(said: CloseRequest): Promise<void> {
     const session = this.#running.get(said.session)
     const request = accountOf(session, said)
-    await accountFor(session, request, this.#options.now(), this.#options)
+    const recording = await accountFor(session, request, this.#options.now(), this.#options)
     this.#options.recordings.onClosed(session.id)
-    this.#onClosed(session, request)
+    this.#onClosed(session, request, endedRecording(session, recording))
   }
 
-  #onClosed(session: RunningSession, end: Pick<CloseRequest, 'result' | 'reason'>): void {
+  #onClosed(
+    session: RunningSession,
+    end: Pick<CloseRequest, 'result' | 'reason'>,
+    ended?: EndedRecording,
+  ): void {
     this.#running.remove(session.id)
     this.#invitations.onClosed(session.id)
-    this.#options.onClosed?.(session.id, session.isRecorded)
+    this.#options.onClosed?.(session.id, session.isRecorded, ended)
     this.#live.onClosed(session.id, end)
     session.recording?.key.wipe()
   }

@@ -50,16 +50,34 @@ export interface OfferedKey {
   certificate?: Certificate
 }
 
+/** Limits of the offered keys that are kept: their number, and the length of each. */
+const MAX_KNOWN = 256
+const MAX_KNOWN_BYTES = 4096
+/** The keys offered most recently, by their blobs: a sign-in reads its key three times. */
+const known = new Map<string, OfferedKey>()
+
 /**
  * Returns the offered key or certificate, or undefined if it is malformed or of a type that is not accepted.
  */
 export function readOfferedKey(blob: Uint8Array): OfferedKey | undefined {
+  // Every byte is one character of the name.
+  const name = Buffer.from(blob.buffer, blob.byteOffset, blob.length).toString('latin1')
+  const found = known.get(name)
+  if (found) return found
   try {
-    return parseOfferedKey(blob)
+    const offered = parseOfferedKey(blob)
+    if (blob.length <= MAX_KNOWN_BYTES) keep(name, offered)
+    return offered
   } catch (error) {
     if (error instanceof PublicKeyError) return undefined
     throw error
   }
+}
+
+function keep(name: string, offered: OfferedKey): void {
+  const [oldest] = known.keys()
+  if (oldest !== undefined && known.size >= MAX_KNOWN) known.delete(oldest)
+  known.set(name, offered)
 }
 
 /** @throws PublicKeyError if it is neither a key nor a certificate of an accepted type */

@@ -18,8 +18,8 @@ import {
   unwrapKey,
 } from '../../recordings/container/keys.ts'
 import type { Appended } from '../../recordings/container/recording-file.ts'
+import { endOfFile } from '../../recordings/container/session-file.ts'
 import type { Bucket } from '../../recordings/storage/bucket/bucket.ts'
-import { recordingAt } from '../../recordings/storage/catalog.ts'
 import type { SessionRecord } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { SettingRepository } from '../store/store.ts'
@@ -231,8 +231,8 @@ export class RecordingService {
     const open = this.#open.get(session)
     if (!open) return { state: 'failed', size: 0, frames: 0, digest: '' }
     this.#files.refuse(session)
-    const { size, digest } = await recordingAt(session, open.directory)
-    const end = open.signed.ends.find((one) => one.digest === digest && one.size === size)
+    const { size, link } = await endOfFile(open.directory)
+    const end = open.signed.ends.find((one) => one.digest === link && one.size === size)
     return end ?? { state: 'failed', size, frames: 0, digest: '' }
   }
 

@@ -1,33 +1,38 @@
 /**
- * Searches that no index serves, in a large collection: a million sessions are read in half a second, and all
- * sessions that run would stand still meanwhile. They are read in the thread of long lists.
+ * Lists that read many rows: of a million sessions the search takes half a second, and so does a page far behind
+ * or an order without an index, and all sessions that run would stand still meanwhile. What a plan will read is
+ * not known before, since an index may serve a word that most rows have. So each is begun here, up to a number of
+ * rows, and what is longer is read in the thread of long lists.
  */
-import { type SelectQueryBuilder, sql } from 'kysely'
+import { type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
+import { LongStatementError } from './engine/patterns.ts'
 
-/** Number of objects from which on a collection is large: so many are searched in a few milliseconds. */
-const LARGE = 20_000
 /** Rows of one piece. */
 const PIECE = 500
 
-/** Whether the query reads a table, or an index of it, from one end to the other. */
-export async function isScan<DB, TB extends keyof DB, O>(
-  query: SelectQueryBuilder<DB, TB, O>,
-): Promise<boolean> {
-  const steps = await query.explain<{ detail: string }>(undefined, sql`query plan`)
-  return steps.some(({ detail }) => detail.startsWith('SCAN ') && !detail.includes('VIRTUAL TABLE'))
-}
+/** A condition that stops a statement at too many rows; it has to be the first. */
+export const READ_HERE = sql<SqlBool>`read_here()`
 
-/** Whether a collection of so many objects is large. */
-export const isLarge = (count: number): boolean => LARGE <= count
+/** Reads the queries of one list. */
+export class ListReading {
+  /** Set once a query was too long: the next one is as well. */
+  #isLong = false
 
-/**
- * Returns all rows of the query, read in the thread.
- * @throws StoreBusyError
- */
-export async function readAside<DB, TB extends keyof DB, O>(
-  query: SelectQueryBuilder<DB, TB, O>,
-): Promise<O[]> {
-  const rows: O[] = []
-  for await (const row of query.stream(PIECE)) rows.push(row)
-  return rows
+  /**
+   * Returns the rows of the query that `make` returns, with the condition READ_HERE if `isHere`.
+   * @throws StoreBusyError
+   */
+  async rows<DB, TB extends keyof DB, O>(
+    make: (isHere: boolean) => SelectQueryBuilder<DB, TB, O>,
+  ): Promise<O[]> {
+    try {
+      if (!this.#isLong) return await make(true).execute()
+    } catch (error) {
+      if (!(error instanceof LongStatementError)) throw error
+      this.#isLong = true
+    }
+    const rows: O[] = []
+    for await (const row of make(false).stream(PIECE)) rows.push(row)
+    return rows
+  }
 }

@@ -16,7 +16,7 @@ import {
   SortError,
 } from './engine/errors.ts'
 import { keptQuery } from './engine/kept-query.ts'
-import { isLarge, isScan, readAside } from './long-search.ts'
+import { ListReading, READ_HERE } from './long-search.ts'
 import type { Db, Schema } from './migrations/schema.ts'
 import { type SqlFields, sortOf, where } from './searchable.ts'
 import type { Listed, Page } from './store.ts'
@@ -52,22 +52,24 @@ export async function listed<DB, TB extends keyof DB, O, T>(
     }
     return result.orderBy(fields.id.value).limit(limit).offset(offset)
   }
+  const reading = new ListReading()
+  const bounded = (isHere: boolean) => (isHere ? query.where(READ_HERE) : query)
   if (search) {
     const condition = bind(search, fields)
-    const page = (most: boolean) => ordered(query.where(where(condition, fields, most)))
+    const matching = (most: boolean, isHere: boolean) =>
+      bounded(isHere).where(where(condition, fields, { most, isHere }))
     // An unknown sort key is an error even if nothing is found.
-    page(false)
-    const matching = counting(query.where(where(condition, fields, false)))
-    const isLong = (await isScan(matching)) && isLarge(await countAll())
-    const read = isLong ? readAside : executed
-    const total = totalOf(await read(matching))
+    ordered(query)
+    const total = totalOf(await reading.rows((isHere) => counting(matching(false, isHere))))
     if (total === 0) return { items: [], total }
     const most = total > MANY && total * 2 > (await countAll())
-    if (inPieces) return { items: [], total, pieces: piecesOf(page(most), object) }
-    return { items: (await read(page(most))).map(object), total }
+    if (inPieces) return { items: [], total, pieces: piecesOf(ordered(matching(most, false)), object) }
+    return { items: (await reading.rows((isHere) => ordered(matching(most, isHere)))).map(object), total }
   }
   if (inPieces) return { items: [], total: await countAll(), pieces: piecesOf(ordered(query), object) }
-  const rows = await ordered(query).execute()
+  // A whole collection is asked for by the broker itself, which does not wait for other lists.
+  const rows =
+    limit === -1 ? await ordered(query).execute() : await reading.rows((isHere) => ordered(bounded(isHere)))
   // A page that is not full is the last one, and determines the total.
   const isLast = (limit === -1 || rows.length < limit) && (rows.length > 0 || offset === 0)
   const total = isLast ? offset + rows.length : await countAll()
@@ -87,8 +89,6 @@ async function* piecesOf<DB, TB extends keyof DB, O, T>(
   }
   if (piece.length > 0) yield piece
 }
-
-const executed = <DB, TB extends keyof DB, O>(query: SelectQueryBuilder<DB, TB, O>) => query.execute()
 
 function counting<DB, TB extends keyof DB, O>(query: SelectQueryBuilder<DB, TB, O>) {
   return query.clearSelect().select(sql<number>`count(*)`.as('total'))

@@ -5,6 +5,7 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Condition, Test } from '../search/bind.ts'
 import type { Field, Kind } from '../search/fields.ts'
+import { READ_HERE } from './long-search.ts'
 
 type Sql = RawBuilder<unknown>
 
@@ -61,11 +62,15 @@ export function sortOf(field: SqlField): Sql | undefined {
  *
  * Relations are queried once for all rows (`value in (select …)`), whose index then finds the rows; or, if
  * `most` rows match, for each row again (`exists (select …)`): so the first of them in order are found soon,
- * without a sort.
+ * without a sort. `isHere`: each row of the relations counts for READ_HERE.
  */
-export function where(condition: Condition, fields: SqlFields, most: boolean): RawBuilder<SqlBool> {
+export function where(
+  condition: Condition,
+  fields: SqlFields,
+  reading: { most: boolean; isHere: boolean },
+): RawBuilder<SqlBool> {
   if (condition.type !== 'test') {
-    const terms = condition.terms.map((term) => where(term, fields, most))
+    const terms = condition.terms.map((term) => where(term, fields, reading))
     return sql`(${sql.join(terms, condition.type === 'and' ? sql` and ` : sql` or `)})`
   }
   const field = fields[condition.field]!
@@ -77,8 +82,9 @@ export function where(condition: Condition, fields: SqlFields, most: boolean): R
   if ('from' in field) {
     const { value, from, equals, member, none } = field
     if (test.type === 'empty' && none) return none
-    const found = test.type === 'empty' ? sql`true` : passes(member, field.kind, test)
-    const is = most
+    const passed = test.type === 'empty' ? sql<SqlBool>`true` : passes(member, field.kind, test)
+    const found = reading.isHere ? sql<SqlBool>`${READ_HERE} and ${passed}` : passed
+    const is = reading.most
       ? sql<SqlBool>`exists (select 1 from ${from} where ${equals} = ${value} and ${found})`
       : sql<SqlBool>`${value} in (select ${equals} from ${from} where ${found})`
     return test.type === 'empty' ? sql`not ${is}` : is

@@ -9,8 +9,8 @@ const AT_A_TIME = 6
 export interface Logins {
   route: Route
   perSecond: number
-  /** Milliseconds of the broker's processor time for each, until it rests. */
-  broker: Spent
+  /** Milliseconds of processor time for each login: of the broker until it rests, or of the jump host. */
+  between: Spent
 }
 
 /** Measures each route `rounds` times in random order, after a round that warms up. */
@@ -27,7 +27,8 @@ export async function measureLogins(
 }
 
 async function logins(lab: Lab, route: Route, count: number): Promise<Logins> {
-  const before = lab.broker.spent()
+  const party = route === 'jump' ? lab.jump : lab.broker
+  const before = party.spent()
   const begin = performance.now()
   let left = count
   const worker = async (): Promise<void> => {
@@ -35,13 +36,13 @@ async function logins(lab: Lab, route: Route, count: number): Promise<Logins> {
   }
   await Promise.all(Array.from({ length: AT_A_TIME }, worker))
   const perSecond = (count * 1000) / (performance.now() - begin)
-  await lab.broker.quiet()
-  const { all, threads } = between(before, lab.broker.spent())
+  await party.quiet()
+  const { all, threads } = between(before, party.spent())
   const each = (seconds: number): number => (seconds * 1000) / count
   return {
     route,
     perSecond,
-    broker: {
+    between: {
       all: each(all),
       threads: Object.fromEntries(Object.entries(threads).map(([name, value]) => [name, each(value)])),
     },
@@ -51,22 +52,18 @@ async function logins(lab: Lab, route: Route, count: number): Promise<Logins> {
 export function showLogins(all: readonly Logins[], routes: readonly Route[]): string {
   const names = [
     ...new Set(
-      all.filter(({ route }) => isBroker(route)).flatMap(({ broker }) => Object.keys(broker.threads)),
+      all.filter(({ route }) => isBroker(route)).flatMap(({ between }) => Object.keys(between.threads)),
     ),
   ].sort()
   const of = (route: Route, value: (one: Logins) => number): string =>
     median(all.filter((one) => one.route === route).map(value)).toFixed(1)
   return table([
-    [`logins, ${AT_A_TIME} at a time`, '1/s', 'broker CPU, ms each', ...names],
+    [`logins, ${AT_A_TIME} at a time`, '1/s', 'CPU of broker or jump host, ms each', ...names],
     ...routes.map((route) => [
       route,
       of(route, (one) => one.perSecond),
-      ...(isBroker(route)
-        ? [
-            of(route, (one) => one.broker.all),
-            ...names.map((name) => of(route, (one) => one.broker.threads[name] ?? 0)),
-          ]
-        : ['-', ...names.map(() => '-')]),
+      route === 'direct' ? '-' : of(route, (one) => one.between.all),
+      ...names.map((name) => (isBroker(route) ? of(route, (one) => one.between.threads[name] ?? 0) : '-')),
     ]),
   ])
 }

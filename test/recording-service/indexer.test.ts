@@ -8,6 +8,7 @@ import { INDEX_FILE_NAME } from '../../recordings/container/format/index.ts'
 import { makeIdentity, unwrapKey } from '../../recordings/container/keys.ts'
 import { isIndexed, RecordingIndex } from '../../recordings/show/index/reader.ts'
 import { findRecording } from '../../recordings/storage/catalog.ts'
+import { Secret } from '../../src/model/secret.ts'
 import { type IndexerOptions, RecordingIndexer } from '../../src/recording-service/indexing/indexer.ts'
 import { QuietTimes } from '../../src/recording-service/indexing/quiet.ts'
 import { IndexThread } from '../../src/recording-service/indexing/thread.ts'
@@ -59,6 +60,34 @@ test('a session that is over gets its index', async () => {
   const index = await RecordingIndex.open(path, key, { size: entry!.size, digest: entry!.digest! })
   expect(index?.directory.channels).toMatchObject([{ channel: 1, kind: 'shell', outputs: 80 }])
   await index?.close()
+  expect(failures).toEqual([])
+  await subject.close()
+})
+
+test('a recording that has just ended is not looked for, and neither is its key', async () => {
+  const { path, key } = await recorded('s1')
+  const { directory, size, digest } = (await findRecording(root, 's1'))!
+  const unwrapped: Uint8Array[] = []
+  const subject = indexer({
+    unwrap: async (wrapped) => {
+      unwrapped.push(wrapped)
+      return await unwrapKey(wrapped, identity)
+    },
+  })
+  const ended = { directory, begin: 0, size, digest: digest!, key: Secret.of(key) }
+  subject.add('s1', ended)
+  // Its owner wipes it.
+  ended.key.wipe()
+  await subject.idle()
+  expect(await isIndexed(path, { size, digest: digest! })).toBe(true)
+  expect(unwrapped).toEqual([])
+
+  // It was moved meanwhile.
+  rmSync(path)
+  subject.add('s1', { ...ended, directory: join(directory, 'gone'), key: Secret.of(key) })
+  await subject.idle()
+  expect(await isIndexed(path, { size, digest: digest! })).toBe(true)
+  expect(unwrapped).toHaveLength(1)
   expect(failures).toEqual([])
   await subject.close()
 })

@@ -1,4 +1,4 @@
-/** Searches in a large collection that no index serves. */
+/** Searches and pages of a large collection that read many rows. */
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { SearchError } from '../../src/search/grammar.ts'
@@ -18,7 +18,8 @@ afterEach(async () => {
 })
 
 const SESSIONS = 25_000
-const page = (q: string) => ({ limit: 20, offset: 5, search: { expression: parse(q), variables: {} } })
+const searched = (q: string) => ({ search: { expression: parse(q), variables: {} } })
+const page = (q: string) => ({ limit: 20, offset: 5, ...searched(q) })
 
 it('are read in the thread of long lists, and find the same', async () => {
   const { store, path } = temp
@@ -37,6 +38,36 @@ it('are read in the thread of long lists, and find the same', async () => {
   expect(rows).toHaveBeenCalledTimes(2)
 })
 
+it.each([
+  ['an index that most rows have', { limit: 20, offset: 0, ...searched('result=success') }],
+  [
+    'an index and a field that few of its rows have',
+    { limit: 20, offset: 0, ...searched('result=success && reason=x') },
+  ],
+  ['a page far behind', { limit: 20, offset: SESSIONS - 100 }],
+  ['an order without an index', { limit: 20, offset: 0, sort: ['target_host'] }],
+])('are read in the thread with %s', async (_, wanted) => {
+  const { store, path } = temp
+  fillToSize(path, { devices: 1, targets: 1, sessions: SESSIONS })
+  const rows = vi.spyOn(ReadingThread.prototype, 'rows')
+  const { items, total } = await store.sessions.list({}, wanted)
+  expect(rows).toHaveBeenCalled()
+  // The same without a bound.
+  const all = await store.sessions.list({}, { ...wanted, limit: -1, offset: 0 })
+  expect(total).toBe(all.total)
+  expect(items).toEqual(all.items.slice(wanted.offset, wanted.offset + wanted.limit))
+})
+
+it('count the rows of other tables that they ask', async () => {
+  const { store, path } = temp
+  fillToSize(path, { devices: 6000, targets: 1, sessions: 0 })
+  const rows = vi.spyOn(ReadingThread.prototype, 'rows')
+  // Each device has a domain of this name, and one account is of it.
+  const { total } = await store.accounts.list(page('domain=local && account_name=svc1'))
+  expect(rows).toHaveBeenCalled()
+  expect(total).toBe(0)
+})
+
 it('are refused as any other if they look at too much text', async () => {
   const { store, path } = temp
   fillToSize(path, { devices: 1, targets: 1, sessions: SESSIONS })
@@ -48,6 +79,23 @@ it('are refused as any other if they look at too much text', async () => {
   const refused = store.sessions.list({}, page(q))
   await expect(refused).rejects.toThrow(SearchError)
   await expect(refused).rejects.toMatchObject({ fault: 'value', expected: 'a narrower search' })
+})
+
+it('of much text in few rows are refused, and not those that an index narrows', async () => {
+  const description = 'a'.repeat(60_000)
+  const devices = Math.ceil(MAX_LOOKED_AT / 60_000 / 2) + 1
+  await temp.store.transaction(async (store) => {
+    for (let n = 0; n < devices; n++)
+      await store.devices.create({ deviceName: `srv${n}`, host: 'h', description })
+  })
+  const rows = vi.spyOn(ReadingThread.prototype, 'rows')
+  const total = async (q: string) => (await temp.store.devices.list(page(q))).total
+  expect(await total('device_name=srv1 && description~ab || device_name=srv2')).toBe(1)
+  expect(rows).not.toHaveBeenCalled()
+  expect(await total('description~ab')).toBe(0)
+  expect(rows).toHaveBeenCalled()
+  await expect(total('description~ab || description~aab')).rejects.toThrow('more text than can be looked at')
+  expect(await total('description~*')).toBe(devices)
 })
 
 it('stay here in a small collection', async () => {

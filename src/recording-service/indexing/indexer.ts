@@ -14,6 +14,8 @@ import { isOfTheStore } from '../../../recordings/storage/bucket/error.ts'
 import { findRecording, recordingsIn } from '../../../recordings/storage/catalog.ts'
 import type { CatalogEntry } from '../../../recordings/storage/catalog-entry.ts'
 import { locally } from '../../../recordings/storage/fetched.ts'
+import { Secret } from '../../model/secret.ts'
+import type { EndedRecording } from './ended.ts'
 import type { ContentsJob, IndexJob } from './messages.ts'
 import { QuietTimes } from './quiet.ts'
 import { IndexThread } from './thread.ts'
@@ -55,7 +57,8 @@ export class RecordingIndexer {
   readonly #thread: IndexThread
   readonly #quiet: QuietTimes
   readonly #closing = new AbortController()
-  readonly #queue = new Set<string>()
+  /** Sessions, with what is known of their recordings. */
+  readonly #queue = new Map<string, EndedRecording | undefined>()
   readonly #failed = new Set<string>()
   #looksThrough = false
   /** Runs until the object store is tried again. */
@@ -68,10 +71,15 @@ export class RecordingIndexer {
     this.#quiet = options.quiet ?? new QuietTimes()
   }
 
-  /** Adds a session that has ended, with its recording closed. */
-  add(session: string): void {
-    if (this.#queue.size < MAX_QUEUED) this.#queue.add(session)
-    else this.#looksThrough = true
+  /**
+   * Adds a session that has ended, with its recording closed. Copies the key of `ended`; without it the
+   * recording is looked for on the disk.
+   */
+  add(session: string, ended?: EndedRecording): void {
+    if (this.#isClosed) return
+    if (this.#queue.size < MAX_QUEUED) {
+      this.#queue.set(session, ended && { ...ended, key: Secret.of(ended.key.reveal()) })
+    } else this.#looksThrough = true
     this.#work()
   }
 
@@ -92,6 +100,7 @@ export class RecordingIndexer {
     clearTimeout(this.#storeRetry)
     await this.#thread.close()
     await this.idle()
+    for (const ended of this.#queue.values()) ended?.key.wipe()
   }
 
   get #isClosed(): boolean {
@@ -122,15 +131,39 @@ export class RecordingIndexer {
   }
 
   async #runQueue(): Promise<void> {
-    for (const session of this.#queue) {
+    for (const [session, ended] of this.#queue) {
       if (this.#isClosed) return
       this.#queue.delete(session)
+      if (ended) {
+        await this.#indexEnded(session, ended)
+        continue
+      }
       try {
         const entry = await findRecording(this.#options.root, session)
         if (entry) await this.#index(entry)
       } catch (error) {
         this.#fail(session, messageOf(error))
       }
+    }
+  }
+
+  /** Indexes a recording that has just been closed, and so has no index yet. */
+  async #indexEnded(session: string, { directory, begin, size, digest, key }: EndedRecording): Promise<void> {
+    // Only its own bytes: a message carries the whole memory that a buffer is part of.
+    const own = Uint8Array.from(key.reveal())
+    try {
+      const contents = this.#contentsJob(begin)
+      const keyframes = this.#isLarge(size)
+      if (!contents && !keyframes) return
+      await this.#quiet.wait(this.#closing.signal)
+      if (this.#isClosed) return
+      await this.#thread.run({ session, directory, key: own, size, digest, keyframes, ...contents })
+    } catch {
+      // It may be in the object store by now: the second attempt looks for it, and reports its faults.
+      this.#queue.set(session, undefined)
+    } finally {
+      own.fill(0)
+      key.wipe()
     }
   }
 
@@ -154,11 +187,11 @@ export class RecordingIndexer {
   /** Returns the missing indexes of a recording, or undefined if there are none. */
   async #wanted(entry: Closed): Promise<Wanted | undefined> {
     const { session, directory, size, digest, metadata, stored } = entry
-    const isLarge = size >= (this.#options.keyframesFrom ?? KEYFRAMES_FROM)
     // A viewer of a recording in the object store has to fetch it anyway.
     const keyframes =
-      isLarge && !stored && !(await isIndexed(join(directory, INDEX_FILE_NAME), { size, digest }))
-    const contents = await this.#contentsJob(session, digest, String(metadata['begin']))
+      this.#isLarge(size) && !stored && !(await isIndexed(join(directory, INDEX_FILE_NAME), { size, digest }))
+    const isKnown = (await this.#options.contents?.has(session, digest)) ?? false
+    const contents = isKnown ? undefined : this.#contentsJob(Date.parse(String(metadata['begin'])) || 0)
     return keyframes || contents ? { keyframes, ...contents } : undefined
   }
 
@@ -174,14 +207,13 @@ export class RecordingIndexer {
     }
   }
 
-  async #contentsJob(
-    session: string,
-    digest: string,
-    begin: string,
-  ): Promise<{ contents: ContentsJob } | undefined> {
+  #isLarge(size: number): boolean {
+    return size >= (this.#options.keyframesFrom ?? KEYFRAMES_FROM)
+  }
+
+  #contentsJob(begin: number): { contents: ContentsJob } | undefined {
     const { contents } = this.#options
-    if (!contents || (await contents.has(session, digest))) return undefined
-    return { contents: { path: contents.path, mode: contents.mode, begin: Date.parse(begin) || 0 } }
+    return contents && { contents: { path: contents.path, mode: contents.mode, begin } }
   }
 
   /** Leaves the object store alone and tries it again later; logs one warning for all its recordings. */
