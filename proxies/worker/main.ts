@@ -1,6 +1,6 @@
 /**
  * A session worker: the process that serves clients. It has no database, no master key and no files; all that it
- * knows of the broker comes through two descriptors, and without the broker it ends (invariant 1).
+ * knows of the broker comes through its descriptors, and without the broker it ends (invariant 1).
  */
 import type { Buffer } from 'node:buffer'
 import { Socket } from 'node:net'
