@@ -19,8 +19,8 @@ const OWN_URL = 'import.meta.url'
 /** Stands for a module's place until the file is known that it is written to. */
 const PLACE = /__placeOf\("([^"]+)"\)/g
 
-/** Characters beyond Latin-1: V8 keeps the text of every file, with two bytes for each character if it has one of them. */
-const WIDE = /[^\u0000-\u00ff]/g
+/** Characters beyond ASCII: Node keeps the text of every file, with two bytes for each character if it has one. */
+const WIDE = /[^\u0000-\u007f]/g
 
 /** Returns where a source's JavaScript stands: a file reads others and starts programs from its own place. */
 const placeOf = (source) => relative(root, source).replace(/\.ts$/, '.js')
@@ -39,11 +39,16 @@ const ownPlaces = {
     return code.replaceAll('import.meta.main', 'false').replaceAll(OWN_URL, `__placeOf("${placeOf(id)}")`)
   },
   renderChunk(code, { fileName }) {
-    const placed = code.replace(PLACE, (_call, place) => {
+    return code.replace(PLACE, (_call, place) => {
       const path = relative(dirname(fileName), place)
       return `new URL(${JSON.stringify(path.startsWith('.') ? path : `./${path}`)}, import.meta.url).href`
     })
-    return placed.replace(WIDE, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  },
+  generateBundle(_options, files) {
+    for (const file of Object.values(files)) {
+      if (file.type !== 'chunk') continue
+      file.code = file.code.replace(WIDE, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    }
   },
 }
 
