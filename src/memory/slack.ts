@@ -3,20 +3,19 @@
  * between what is in use. Both are small beside what a start, or many sessions at once, need for a moment.
  */
 
-/** Milliseconds between two looks, and looks after the last user has gone: by then idle threads have ended too. */
+/** Milliseconds between two looks, and looks in a row without a user: by then idle threads have ended too. */
 const LOOK_MS = 10_000
-const REST_LOOKS = 4
+const EMPTY_LOOKS = 5
 /** Fewer users leave too little behind for a collection of everything. */
 const LEAST_USERS = 20
 
 export class Slack {
   readonly #trim: () => void
   #look: NodeJS.Timeout | undefined
-  /** Users at the last look, and the most since the last release. */
-  #users = 0
+  /** Most users since the last release. */
   #most = 0
-  /** Looks in a row that found the same number of users. */
-  #same = 0
+  /** Looks in a row that found none. */
+  #empty = 0
 
   private constructor(trim: () => void) {
     this.#trim = trim
@@ -35,10 +34,7 @@ export class Slack {
     this.#trim()
   }
 
-  /**
-   * From now on gives it back whenever the last of many users has gone. While there are users, gives back only the
-   * C library's part, which takes 2 ms, when their number has come to rest.
-   */
+  /** From now on gives it back whenever the last of many users has gone. */
   watch(users: () => number): void {
     this.#look = setInterval(() => this.#watch(users()), LOOK_MS).unref()
   }
@@ -48,12 +44,9 @@ export class Slack {
   }
 
   #watch(users: number): void {
-    this.#same = users === this.#users ? this.#same + 1 : 0
-    this.#users = users
     this.#most = Math.max(this.#most, users)
-    if (this.#most < LEAST_USERS) return
-    if (this.#same === 1) this.#trim()
-    if (users > 0 || this.#same !== REST_LOOKS) return
+    this.#empty = users === 0 ? this.#empty + 1 : 0
+    if (this.#most < LEAST_USERS || this.#empty !== EMPTY_LOOKS) return
     this.#most = 0
     this.release()
   }
