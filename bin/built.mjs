@@ -1,6 +1,7 @@
 /**
- * The built JavaScript in dist/: it starts faster and in less memory than the sources, whose types Node strips at
- * each start. A clone's build is used only if it was made of the present sources. Plain JavaScript for Node 20.
+ * The built JavaScript in dist/, in few files (bundle.mjs): it starts faster and in less memory than the sources, whose
+ * types Node strips at each start. A clone's build is used only if it was made of the present sources. Plain JavaScript
+ * for Node 20.
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -9,7 +10,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const SOURCES = ['src', 'proxies', 'recordings']
-const SETTINGS = ['tsconfig.json', 'tsconfig.build.json', 'package-lock.json']
+const SETTINGS = ['tsconfig.json', 'tsconfig.build.json', 'package-lock.json', 'bin/bundle.mjs']
 /** In dist/: the fingerprint of the sources that it was built from. */
 const STAMP = '.sources'
 
@@ -49,11 +50,12 @@ export function build(root, { checks }) {
   const stamp = fingerprint(root)
   rmSync(made, { recursive: true, force: true })
   try {
-    execFileSync(
-      join(root, 'node_modules', '.bin', 'tsc'),
-      ['-p', 'tsconfig.build.json', '--outDir', made, ...(checks ? [] : ['--noCheck'])],
-      { cwd: root, stdio: ['ignore', 2, 2] },
-    )
+    const programs = join(root, 'node_modules', '.bin')
+    const options = { cwd: root, stdio: ['ignore', 2, 2] }
+    if (checks) execFileSync(join(programs, 'tsc'), ['-p', 'tsconfig.build.json'], options)
+    const packaged = join(programs, 'node')
+    const node = existsSync(packaged) ? packaged : process.execPath
+    execFileSync(node, [join(root, 'bin', 'bundle.mjs'), root, made], options)
     writeFileSync(join(made, STAMP), stamp)
     rmSync(dist, { recursive: true, force: true })
     renameSync(made, dist)

@@ -15,6 +15,7 @@ import {
   type ToWorker,
   WORKER_VERSION,
 } from '../../src/contract/worker.ts'
+import { Slack } from '../../src/memory/slack.ts'
 import type { TcpHandle } from '../../src/sockets/accept.ts'
 import { arrive } from '../../src/sockets/dialled.ts'
 import { openUrgentData } from '../../src/sockets/urgent.ts'
@@ -26,6 +27,7 @@ import { GateClient } from './gate-client.ts'
 const cage = settle()
 const opened = await openUrgentData()
 const urgent = 'urgent' in opened ? opened.urgent : WITHOUT_URGENCY
+const slack = await Slack.open()
 const socket = new Socket({ fd: MESSAGES_DESCRIPTOR, readable: true, writable: true })
 const sealer = sealInto({ descriptor: RECORDINGS_DESCRIPTOR, onTorn: () => process.exit(1) })
 const gate = new GateClient(socket, sealer)
@@ -64,6 +66,8 @@ function take(message: ToWorker): void {
     case 'begin':
       if (message.version !== WORKER_VERSION) end()
       fronts = new Fronts(message.settings, gate, urgent)
+      slack.release()
+      slack.watch(() => fronts?.connections ?? 0)
       gate.send({ type: 'ready', version: WORKER_VERSION, cage })
       return
     case 'settings':

@@ -33,6 +33,7 @@ import { LOOK_INTERVAL_MS, REVIEW_INTERVAL_MS } from '../gate/review.ts'
 import { openDataFolder, tlsFiles } from '../host/data-folder.ts'
 import type { Logger } from '../host/log.ts'
 import { openAuthorities } from '../identity/authorities.ts'
+import { Slack } from '../memory/slack.ts'
 import { AuditRetention } from '../recording-service/audit-retention.ts'
 import { Deletion } from '../recording-service/deletion.ts'
 import { type RecordingExports, recordingExports } from '../recording-service/exports.ts'
@@ -132,6 +133,7 @@ export class Broker {
   #metricsServer: MetricsServer | undefined
   readonly #uploader: Uploader | undefined
   #unacknowledged: Unacknowledged | undefined
+  #slack: Slack | undefined
   /** The configuration in use: `options` has the one that the broker was started with. */
   #config: Config
   #reloading: Promise<void> = Promise.resolve()
@@ -317,6 +319,9 @@ export class Broker {
         handOver: (pid, graceMs) => this.#handOver(pid, graceMs),
       }),
     )
+    this.#slack = await Slack.open()
+    this.#slack.release()
+    this.#slack.watch(() => this.#gate.running)
   }
 
   #recoverDeps() {
@@ -645,6 +650,7 @@ export class Broker {
   /** Frees all resources, without grace. */
   async abort(): Promise<void> {
     clearInterval(this.#reviews)
+    this.#slack?.stop()
     for (const timer of [this.#expiries, this.#retentions, this.#looks, this.#notes, this.#lookouts])
       clearInterval(timer)
     this.#predecessors.close()

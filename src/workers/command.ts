@@ -15,7 +15,7 @@ const PROGRAM = fileURLToPath(
 const KEPT = ['TZ', 'LANG', 'LC_ALL', 'RES_OPTIONS', 'MALLOC_ARENA_MAX', 'MALLOC_TRIM_THRESHOLD_'] as const
 const LEAST_MEMORY = 1024 ** 3
 /** Options of Node that bound the memory of the broker and of its workers alike (bin/lean.mjs). */
-const MEMORY_OPTION = /^--max-semi-space-size=\d+$/
+const MEMORY_OPTION = /^--(max-semi-space-size=\d+|expose-gc)$/
 /** Share of the system's memory that all workers together may take. */
 const SHARE = 0.75
 

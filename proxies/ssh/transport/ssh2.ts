@@ -22,7 +22,13 @@ export interface Ssh2Protocol {
     _dh?: null
     _kem?: null
     _curve?: null
+    /** Called with each step of the exchange; keeps its secret. */
+    finish: () => boolean
   }
+  /** The algorithms of this side, as a KEXINIT has them. */
+  _offer: { lists: { all: Buffer } }
+  /** Functions for messages, by name. */
+  _handlers: Record<string, unknown>
   /** Set during a key exchange. */
   _kexinit: Buffer | undefined
   /** Payloads that wait for the end of the key exchange. */
@@ -70,6 +76,29 @@ export interface Ssh2Decipher {
   _onPayload: (payload: Buffer) => unknown
 }
 
+/** Different offers that are kept: those of the front, and of targets by their settings. */
+const MAX_OFFERS = 32
+/** An offer takes 6 KiB, and each connection to a target makes its own. */
+const offers = new Map<string, Ssh2Protocol['_offer']>()
+const hasEnded = (): boolean => false
+
+/** Releases what no connection needs whose connection-layer messages never reach ssh2. */
+export function releaseUnused(protocol: Ssh2Protocol): void {
+  const { _offer: offer, _handlers: handlers } = protocol
+  const algorithms = offer.lists.all.toString('latin1')
+  const same = offers.get(algorithms)
+  if (same) protocol._offer = same
+  else if (offers.size < MAX_OFFERS) offers.set(algorithms, offer)
+  for (const name of Object.keys(handlers)) if (name.startsWith('CHANNEL_')) handlers[name] = undefined
+}
+
+/** Releases the keys and the secret of a key exchange that has ended: recorded traffic could be read by them. */
+export function afterExchange(protocol: Ssh2Protocol): void {
+  Object.assign(protocol._kex, { _keys: null, _dh: null, _kem: null, _curve: null, finish: hasEnded })
+  // Ask a target without server-sig-algs for SHA-2 with RSA keys too: ssh2 would fall back to SHA-1.
+  protocol._compatFlags |= IMPLY_RSA_SHA2
+}
+
 /** The common part of ssh2's Client and its server-side connection, beyond their public types. */
 export interface Ssh2Peer {
   _protocol: Ssh2Protocol
@@ -89,7 +118,7 @@ const constants = require('ssh2/lib/protocol/constants.js') as {
 /** The version of patches/ssh2-1.17.0.patch that this code needs. */
 const SSH2_PATCH = 6
 /** A flag of `_compatFlags`: RSA keys sign with SHA-2 even without server-sig-algs. */
-export const IMPLY_RSA_SHA2 = constants.COMPAT['IMPLY_RSA_SHA2_SIGALGS'] ?? 0
+const IMPLY_RSA_SHA2 = constants.COMPAT['IMPLY_RSA_SHA2_SIGALGS'] ?? 0
 
 /** Whether ssh2's crypto runs in its native binding; without it, the relay has less than half its speed. */
 export function nativeCryptoAvailable(): boolean {

@@ -21,7 +21,14 @@ import { PacketReader, type PacketSource } from './packet-reader.ts'
 import { PacketWriter, writingBehind } from './packet-writer.ts'
 import { type Sealer, sealerOf } from './sealers.ts'
 import { SERVICE_ACCEPT, ServiceRequests } from './service-requests.ts'
-import { IMPLY_RSA_SHA2, type Ssh2Cipher, type Ssh2Peer, type Ssh2Protocol, sendPacket } from './ssh2.ts'
+import {
+  afterExchange,
+  releaseUnused,
+  type Ssh2Cipher,
+  type Ssh2Peer,
+  type Ssh2Protocol,
+  sendPacket,
+} from './ssh2.ts'
 
 const KEXINIT = 20
 const CONNECTION_LAYER_FIRST = 80
@@ -101,6 +108,7 @@ export class Transport implements Leg {
     this.#peer = peer as Ssh2Peer
     const protocol = this.#peer._protocol
     this.#protocol = protocol
+    releaseUnused(protocol)
     this.#socket = socket
     this.#strict = options.strict
     this.#rekeyLimits = options.rekey ?? REKEY_LIMITS
@@ -154,10 +162,7 @@ export class Transport implements Leg {
       this.#keysSince = Date.now()
       this.#sent = { bytes: 0, packets: 0 }
       this.#received = { bytes: 0, packets: 0 }
-      // ssh2 would keep the private keys of the exchange, by which recorded traffic could be read.
-      Object.assign(protocol._kex, { _keys: null, _dh: null, _kem: null, _curve: null })
-      // Ask a target without server-sig-algs for SHA-2 with RSA keys too: ssh2 would fall back to SHA-1.
-      protocol._compatFlags |= IMPLY_RSA_SHA2
+      afterExchange(protocol)
       this.onDrain?.()
     })
     socket.on('drain', () => {

@@ -7,6 +7,9 @@ import { Transport } from '../../../../proxies/ssh/transport/transport.ts'
 import { until } from '../../../until.ts'
 import { pairOf, SUITES } from './ciphers.ts'
 
+/** The fields of ssh2's protocol that a transport releases. */
+const unused = () => ({ _offer: { lists: { all: Buffer.alloc(0) } }, _handlers: {} })
+
 const open: { destroy(): void }[] = []
 afterEach(() => {
   for (const one of open.splice(0)) one.destroy()
@@ -23,6 +26,7 @@ async function unread() {
   const [socket] = (await accepted) as [Socket]
   open.push(peer, socket)
   const protocol = {
+    ...unused(),
     _onPayload: () => undefined,
     _onWrite: (bytes: Uint8Array) => void socket.write(bytes),
     _kexinit: undefined as Buffer | undefined,
@@ -78,6 +82,7 @@ async function signedIn(suite: (typeof SUITES)[number]) {
   const errors: unknown[] = []
   library.on('error', (error) => errors.push(error))
   const protocol = {
+    ...unused(),
     _onPayload: () => undefined,
     _onPacket: () => undefined,
     _onWrite: (bytes: Uint8Array) => void socket.write(bytes),
