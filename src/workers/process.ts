@@ -91,6 +91,7 @@ export class SessionWorker {
   #sent = 0
   #answered = 0
   #requests = 0
+  #delayMs = 0
   #reports = MAX_REPORTS
   #reason: string | undefined
   #isReady = false
@@ -174,6 +175,13 @@ export class SessionWorker {
   /** Connections, at least as many as sessions: a worker that was taken over may say that they are closed. */
   get load(): number {
     return Math.max(this.connections, this.sessions)
+  }
+
+  /** Returns the longest delay of its event loop since the last call, in milliseconds, as it reports it. */
+  takeDelay(): number {
+    const delay = this.#delayMs
+    this.#delayMs = 0
+    return delay
   }
 
   /** Passes a connection on. Returns false if the worker cannot have it: the caller still owns it. */
@@ -288,6 +296,7 @@ export class SessionWorker {
       case 'pong':
         // A worker cannot answer ahead.
         if (message.number <= this.#sent) this.#answered = Math.max(this.#answered, message.number)
+        this.#delayMs = Math.max(this.#delayMs, message.delayMs)
         return
       case 'closed':
         this.#closed(message.connection)
