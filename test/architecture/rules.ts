@@ -433,6 +433,7 @@ export const TIERS: readonly Tier[] = [
           'src/recording-service',
           'src/sockets',
           'src/store',
+          'src/threads',
           'src/vault',
         ],
       },
@@ -445,6 +446,7 @@ export const TIERS: readonly Tier[] = [
           'src/gate',
           'src/model',
           'src/sockets',
+          'src/threads',
         ],
       },
       'src/api/http': {
