@@ -45,7 +45,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/gate/{certificates,withdrawn}.test.ts',
     'test/identity/{certificate,chain,host-certificate,public-key,revocation}.test.ts',
     'test/peers/**/*.test.ts',
-    'test/host/process-memory.test.ts',
+    'test/host/{log-pipe,process-memory}.test.ts',
     'test/proxies/**/{clients,programs,servers,viewers}.test.ts',
     'test/proxies/rdp/connection.test.ts',
     'test/proxies/rdp/back/{back,targets}.test.ts',

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Gate, GateNotice } from '../../src/contract/gate.ts'
 import { LINGER_MS } from '../net/limits.ts'
 import { EarlyNotices } from './early-notices.ts'
+import { ends } from './ends.ts'
 import type { ProxySession, SessionResult } from './session.ts'
 
 /** A user's connection, from the sign-in to its end. */
@@ -65,7 +66,7 @@ export class Connections {
       if (graceMs > 0) this.#tellAll(`${reason}: this session ends in ${spanOf(graceMs)} at the latest`)
     }
     while (this.#connections.size > 0 && performance.now() < this.#graceEnd) await sleep(LOOK_MS)
-    for (const connection of this.#connections.keys()) connection.stop('killed', reason)
+    for (const connection of this.#connections.keys()) ends.run(() => connection.stop('killed', reason))
     await this.emptied()
   }
 

@@ -4,10 +4,13 @@
  */
 import type { Buffer } from 'node:buffer'
 import { Socket } from 'node:net'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { settle } from '../../src/confine/settle.ts'
 import { MessageReader } from '../../src/contract/message-reader.ts'
 import { WITHOUT_URGENCY } from '../../src/contract/urgent-data.ts'
 import {
+  LOOP_LOOK_MS,
+  MAX_LOOP_DELAY_MS,
   MESSAGES_DESCRIPTOR,
   type PassedConnection,
   type PassedTarget,
@@ -33,6 +36,8 @@ const sealer = sealInto({ descriptor: RECORDINGS_DESCRIPTOR, onTorn: () => proce
 const gate = new GateClient(socket, sealer)
 const reader = new MessageReader()
 let fronts: Fronts | undefined
+const delays = monitorEventLoopDelay({ resolution: LOOP_LOOK_MS })
+delays.enable()
 
 /** Without the broker nothing can be recorded or audited: no session may go on (invariant 2). */
 const end = (): never => process.exit(0)
@@ -74,9 +79,16 @@ function take(message: ToWorker): void {
       fronts?.change(message.settings)
       return
     case 'ping':
-      gate.send({ type: 'pong', number: message.number })
+      gate.send({ type: 'pong', number: message.number, delayMs: takeDelay() })
       return
     case 'drain':
       void fronts?.drain(message.graceMs, message.reason).then(() => gate.send({ type: 'drained' }))
   }
+}
+
+/** Returns the longest delay of this loop since the last call, in milliseconds. */
+function takeDelay(): number {
+  const longest = delays.max / 1e6
+  delays.reset()
+  return Math.min(longest, MAX_LOOP_DELAY_MS)
 }

@@ -174,6 +174,7 @@ export class Broker {
       nativeCrypto: nativeCryptoAvailable(),
       feeds: () => this.#feeds.feeds,
       freeBytes: () => freeBytes(parts.recordingService.root),
+      takeDelays: () => this.#fronts?.takeDelays() ?? [],
       ...(this.#uploader && { uploads: this.#uploadMetrics(this.#uploader) }),
     })
     this.#counted = new MetricsSink(this.#metrics)

@@ -26,6 +26,8 @@ interface Place {
   serve(front: FrontName, handle: TcpHandle): void
   change(settings: FrontSettings): void
   drain(graceMs: number, reason: string): Promise<void>
+  /** See `FrontDoors.takeDelays`. */
+  takeDelays(): number[]
 }
 
 export interface FrontsOptions {
@@ -88,6 +90,11 @@ export class FrontDoors {
     return () => this.#place.change(settings)
   }
 
+  /** Returns the longest delay of each session worker's event loop since the last call, in milliseconds. */
+  takeDelays(): number[] {
+    return this.#place.takeDelays()
+  }
+
   /** Closes the listeners; connections stay. */
   close(): void {
     for (const bound of this.#bound.splice(0)) bound.close()
@@ -119,6 +126,7 @@ function inProcess(fronts: Fronts): Place {
     serve: (front, handle) => void fronts.accept(front, handle),
     change: (settings) => fronts.change(settings),
     drain: (graceMs, reason) => fronts.drain(graceMs, reason),
+    takeDelays: () => [],
   }
 }
 
@@ -136,6 +144,7 @@ function placeOf(workers: Workers): Place {
     },
     change: (settings) => workers.change(settings),
     drain: (graceMs, reason) => workers.drain(graceMs, reason),
+    takeDelays: () => workers.takeDelays(),
   }
 }
 

@@ -23,6 +23,8 @@ export interface MetricsOptions {
   feeds: () => readonly Pick<Feed, 'sink' | 'queued' | 'lost'>[]
   /** Returns the free space of the recordings' volume. */
   freeBytes: () => Promise<number>
+  /** Returns the longest delay of each session worker's event loop since the last call, in milliseconds. */
+  takeDelays: () => readonly number[]
   /** Absent without an object store. */
   uploads?: UploadFigures
 }
@@ -37,7 +39,14 @@ export interface UploadFigures {
 export type Metrics = ReturnType<typeof createMetrics>
 
 /** Creates the counters and a registry of their own. */
-export function createMetrics({ version, nativeCrypto, feeds, freeBytes, uploads }: MetricsOptions) {
+export function createMetrics({
+  version,
+  nativeCrypto,
+  feeds,
+  freeBytes,
+  takeDelays,
+  uploads,
+}: MetricsOptions) {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry, prefix: 'sallyport_' })
@@ -60,6 +69,18 @@ export function createMetrics({ version, nativeCrypto, feeds, freeBytes, uploads
     registers,
     async collect() {
       this.set(await freeBytes().catch(() => Number.NaN))
+    },
+  })
+
+  // Named as prom-client names the broker's own.
+  new Gauge({
+    name: 'sallyport_worker_eventloop_lag_max_seconds',
+    help: 'The longest delay of the event loop of a session worker since the last scrape, by its place.',
+    labelNames: ['worker'],
+    registers,
+    collect() {
+      this.reset()
+      for (const [place, delay] of takeDelays().entries()) this.set({ worker: place + 1 }, delay / 1000)
     },
   })
 

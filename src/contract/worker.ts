@@ -14,6 +14,11 @@ export const HANDLES_DESCRIPTOR = 4
 export const RECORDINGS_DESCRIPTOR = 5
 export const WORKER_DESCRIPTORS = [MESSAGES_DESCRIPTOR, HANDLES_DESCRIPTOR, RECORDINGS_DESCRIPTOR] as const
 
+/** Milliseconds between two looks at an event loop, and so the least delay; prom-client measures the broker's so. */
+export const LOOP_LOOK_MS = 10
+/** Longest delay of an event loop that a worker reports; a broker that hangs does not ping. */
+export const MAX_LOOP_DELAY_MS = 3_600_000
+
 /** The message that comes with a connection. */
 export interface PassedConnection {
   front: FrontName
@@ -50,7 +55,8 @@ export type FromWorker =
   /** The fronts are there: connections may come. */
   | { type: 'ready'; version: number; cage: CageReport }
   | { type: 'ask'; id: number; method: GateMethod; request: unknown }
-  | { type: 'pong'; number: number }
+  /** `delayMs`: the longest delay of the worker's event loop since its last pong. */
+  | { type: 'pong'; number: number; delayMs: number }
   /** A connection that the worker was given is closed. */
   | { type: 'closed'; connection: number }
   | { type: 'drained' }

@@ -8,8 +8,9 @@ import { type Target, targetsOf } from '../access/targets.ts'
 import { type Basis, flawOfKey, Grounds, type GroundsOptions, keyOf } from '../identity/basis.ts'
 import type { Id } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
+import { Pace } from '../threads/pace.ts'
 import type { RunningSession, RunningSessions } from './running.ts'
-import { Pace, type Telling, Withdrawals } from './withdrawals.ts'
+import { type Telling, Withdrawals } from './withdrawals.ts'
 
 /** Milliseconds between full reviews if no change is known. */
 export const REVIEW_INTERVAL_MS = 5000

@@ -3,24 +3,10 @@
  * be judged or an event that cannot be written does not keep any other alive. The first failure is thrown at
  * the end.
  */
-import { setImmediate as aside } from 'node:timers/promises'
+import { Pace } from '../threads/pace.ts'
 
-/** Milliseconds that a review runs before it yields to other work. */
-const SLICE_MS = 2
 /** Events handed to the audit log at a time: it has others to store, and its queue is limited. */
 const TOGETHER = 500
-
-/** Lets other work run between the pieces of a long check. */
-export class Pace {
-  #since = performance.now()
-
-  /** Yields if the check has run for its slice of time; call it before each piece. */
-  async step(): Promise<void> {
-    if (performance.now() - this.#since <= SLICE_MS) return
-    await aside()
-    this.#since = performance.now()
-  }
-}
 
 /** Writes the event of an action that was done already. */
 export type Telling = () => Promise<void>

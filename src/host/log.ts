@@ -44,6 +44,7 @@ export function loggerTo(level: LogLevel, stream: DestinationStream): Logger {
  * be written (a full disk, a closed pipe). Throws if the file cannot be opened.
  */
 export function openLog({ level, file }: LogOptions, onFailure: (error: Error) => void): LogOutput {
+  if (file === '-') waitForReader()
   // synchronous, not by a thread, so that the lines before a crash are written
   const stream = destination({ dest: file === '-' ? 1 : file, sync: true, append: true, mode: 0o600 })
   let failure: Error | undefined
@@ -55,4 +56,13 @@ export function openLog({ level, file }: LogOptions, onFailure: (error: Error) =
     failure = undefined
   })
   return { logger: loggerTo(level, stream), flush: () => stream.flushSync(), failure: () => failure }
+}
+
+/**
+ * Has writes to standard output wait for the reader of a full pipe, which takes it a moment. Node does not block there,
+ * and pino then sleeps for a tenth of a second, in which no session goes on.
+ */
+function waitForReader(): void {
+  const { _handle: handle } = process.stdout as { _handle?: { setBlocking?(isBlocking: boolean): void } }
+  handle?.setBlocking?.(true)
 }

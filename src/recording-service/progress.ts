@@ -12,6 +12,7 @@ import type { Noted } from '../../recordings/container/evidence.ts'
 import { FILE_NAME } from '../../recordings/container/format/limits.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
 import { MAX_VALUE } from '../audit/events/clean.ts'
+import { Pace } from '../threads/pace.ts'
 import type { OpenRecording, RecordingService } from './service.ts'
 import type { Reached } from './signed.ts'
 
@@ -71,7 +72,9 @@ export class Progress {
       if (!before || at - before.at >= NOTE_MS) turns.push({ session, recording, size: before?.size ?? 0 })
     }
     const due: { session: string; reached: Reached }[] = []
+    const pace = new Pace()
     for (let from = 0; from < turns.length; from += SYNCS) {
+      await pace.step()
       const some = turns.slice(from, from + SYNCS).map(async ({ session, recording, size }) => {
         const reached = await reachedBy(recording, at, size)
         if (reached && reached.size > size) due.push({ session, reached })

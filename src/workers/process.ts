@@ -21,6 +21,7 @@ import {
 import { takeHandle } from '../sockets/accept.ts'
 import { takeDialled } from '../sockets/dialled.ts'
 import type { PassConnection } from '../sockets/pass.ts'
+import { Slices } from '../threads/slices.ts'
 import { BreachError, messageOf } from './requests.ts'
 import { Seat, type SeatGate } from './seat.ts'
 
@@ -91,6 +92,11 @@ export class SessionWorker {
   #sent = 0
   #answered = 0
   #requests = 0
+  /** Whether too many requests are in progress. */
+  #isFull = false
+  /** One read may hold hundreds of requests. */
+  readonly #turns = new Slices(() => this.#balance())
+  #delayMs = 0
   #reports = MAX_REPORTS
   #reason: string | undefined
   #isReady = false
@@ -176,6 +182,13 @@ export class SessionWorker {
     return Math.max(this.connections, this.sessions)
   }
 
+  /** Returns the longest delay of its event loop since the last call, in milliseconds, as it reports it. */
+  takeDelay(): number {
+    const delay = this.#delayMs
+    this.#delayMs = 0
+    return delay
+  }
+
   /** Passes a connection on. Returns false if the worker cannot have it: the caller still owns it. */
   give(front: FrontName, descriptor: number, source: Source): boolean {
     if (this.#reason !== undefined) return false
@@ -243,9 +256,12 @@ export class SessionWorker {
       this.destroy('did not read what the broker sent')
       return
     }
-    this.#messages.cork()
+    // The answers of one turn go out in one write.
+    if (this.#messages.writableCorked === 0) {
+      this.#messages.cork()
+      process.nextTick(() => this.#messages.uncork())
+    }
     for (const part of encodeMessage(message)) this.#messages.write(part)
-    this.#messages.uncork()
   }
 
   /** Returns a socket for this descriptor, which reads right into the memory of the messages. */
@@ -265,9 +281,28 @@ export class SessionWorker {
   #read(reader: MessageReader, bytes: number): void {
     if (this.#reason !== undefined) return
     try {
-      for (const message of reader.take(bytes)) this.#take(messageOf(message), reader)
+      for (const message of reader.take(bytes)) this.#turns.run(() => this.#handle(message, reader))
     } catch (error) {
       this.#breach(error)
+    }
+    this.#balance()
+  }
+
+  #handle(message: unknown, reader: MessageReader): void {
+    if (this.#reason !== undefined) return
+    try {
+      this.#take(messageOf(message), reader)
+    } catch (error) {
+      this.#breach(error)
+    }
+  }
+
+  /** Reads on when all that was read has been handled, and not too many requests are in progress. */
+  #balance(): void {
+    const isHeld = this.#turns.waiting > 0 || this.#isFull
+    for (const socket of [this.#messages, this.#recordings]) {
+      if (isHeld) socket.pause()
+      else socket.resume()
     }
   }
 
@@ -288,6 +323,7 @@ export class SessionWorker {
       case 'pong':
         // A worker cannot answer ahead.
         if (message.number <= this.#sent) this.#answered = Math.max(this.#answered, message.number)
+        this.#delayMs = Math.max(this.#delayMs, message.delayMs)
         return
       case 'closed':
         this.#closed(message.connection)
@@ -303,10 +339,7 @@ export class SessionWorker {
   async #answer(message: FromWorker & { type: 'ask' }, reader: MessageReader): Promise<void> {
     const { id, method, request } = message
     this.#requests++
-    if (this.#requests >= MAX_REQUESTS) {
-      this.#messages.pause()
-      this.#recordings.pause()
-    }
+    if (this.#requests >= MAX_REQUESTS) this.#isFull = true
     try {
       const answer = await this.#seat.ask(method, request)
       if (method === 'dial') await this.#passTarget(answer as DialAnswer)
@@ -318,9 +351,9 @@ export class SessionWorker {
       // The answer comes after the disk has the bytes; of other requests the gate may keep some.
       if (method === 'appendRecording') reader.release(message)
       this.#requests--
-      if (this.#requests === MAX_REQUESTS / 2) {
-        this.#messages.resume()
-        this.#recordings.resume()
+      if (this.#isFull && this.#requests <= MAX_REQUESTS / 2) {
+        this.#isFull = false
+        this.#balance()
       }
     }
   }
@@ -350,7 +383,7 @@ export class SessionWorker {
       this.destroy(`took more than ${Math.round(maxMemory / 1024 ** 2)} MiB of memory, and was ended`)
       return
     }
-    if (this.#messages.isPaused()) this.#answered = this.#sent
+    if (this.#isFull) this.#answered = this.#sent
     if (this.#sent - this.#answered >= MAX_UNANSWERED) {
       const silentMs = MAX_UNANSWERED * (this.#options.pingMs ?? PING_MS)
       this.destroy(`did not answer for ${silentMs / 1000} s, and was ended`)

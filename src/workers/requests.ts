@@ -7,7 +7,7 @@ import { type TSchema, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { FRAME } from '../../recordings/container/frames.ts'
 import { MAX_APPEND, MAX_APPEND_PARTS } from '../../recordings/container/recording-file.ts'
-import type { FromWorker, GateMethod, GateRequest } from '../contract/worker.ts'
+import { type FromWorker, type GateMethod, type GateRequest, MAX_LOOP_DELAY_MS } from '../contract/worker.ts'
 import { PROTOCOLS, RIGHTS } from '../model/rights.ts'
 
 /** Longest text that a client can bring into a request: SSH packets have at most 256 KiB. */
@@ -149,7 +149,14 @@ const MESSAGES = Type.Union([
     { type: Type.Literal('ask'), id: Count, method: Type.Enum(METHODS), request: Type.Unknown() },
     exact,
   ),
-  Type.Object({ type: Type.Literal('pong'), number: Count }, exact),
+  Type.Object(
+    {
+      type: Type.Literal('pong'),
+      number: Count,
+      delayMs: Type.Number({ minimum: 0, maximum: MAX_LOOP_DELAY_MS }),
+    },
+    exact,
+  ),
   Type.Object({ type: Type.Literal('closed'), connection: Count }, exact),
   Type.Object({ type: Type.Literal('drained') }, exact),
 ])

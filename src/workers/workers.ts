@@ -66,6 +66,11 @@ export class Workers {
     return this.#alive().map(({ pid }) => pid)
   }
 
+  /** Returns the longest delay of each worker's event loop since the last call, in milliseconds, by place. */
+  takeDelays(): number[] {
+    return this.#workers.map((worker) => worker?.takeDelay() ?? 0)
+  }
+
   /** Takes over a connection: passes it to a worker, keeps it until one is there, or closes it. */
   serve(connection: Connection, until = performance.now() + WAIT_MS): void {
     if (this.#pass(connection)) return

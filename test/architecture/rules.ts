@@ -435,6 +435,7 @@ export const TIERS: readonly Tier[] = [
           'src/recording-service',
           'src/sockets',
           'src/store',
+          'src/threads',
           'src/vault',
         ],
       },
@@ -447,6 +448,7 @@ export const TIERS: readonly Tier[] = [
           'src/gate',
           'src/model',
           'src/sockets',
+          'src/threads',
         ],
       },
       'src/api/http': {

@@ -53,9 +53,15 @@ export interface Master {
   close(): Promise<void>
 }
 
-export async function openMaster(lab: Lab, route: Route, cipher: Cipher): Promise<Master> {
+/** `name`: of its socket; one connection has it at a time. */
+export async function openMaster(
+  lab: Lab,
+  route: Route,
+  cipher: Cipher,
+  name: string = hostOf(route, cipher),
+): Promise<Master> {
   const host = hostOf(route, cipher)
-  const socket = join(lab.folder, `${host}.sock`)
+  const socket = join(lab.folder, `${name}.sock`)
   const options = [...lab.options, '-o', `ControlPath=${socket}`]
   const child = spawn('ssh', [...options, '-o', 'ControlMaster=yes', '-N', host], {
     stdio: ['ignore', 'ignore', 'pipe'],

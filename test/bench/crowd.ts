@@ -11,6 +11,8 @@ import ssh2, { type AuthContext, type Client, type ClientChannel, type Connectio
 export type CrowdOrder =
   /** Opens shells until there are `count`, of the logins in turn. */
   | { order: 'open'; count: number; port: number; logins: readonly string[]; key: string }
+  /** Types a key in each every `everyMs`; 0: no more. */
+  | { order: 'type'; everyMs: number }
   /** Closes all of them. */
   | { order: 'close' }
 
@@ -20,10 +22,18 @@ export type CrowdNews =
   | { news: 'done' }
   | { news: 'failed'; why: string }
 
+/** How often it is looked which shells are due for a key. */
+const TYPE_MS = 10
 const AT_A_TIME = 8
 const PROMPT = 'crowd$ '
-const clients: Client[] = []
+const shells: Shell[] = []
+let typing: NodeJS.Timeout | undefined
 const [hostKey = ''] = process.argv.slice(2)
+
+interface Shell {
+  client: Client
+  channel: ClientChannel
+}
 
 const report = (news: CrowdNews): void => void process.send?.(news)
 
@@ -37,13 +47,17 @@ const server = new ssh2.Server({ hostKeys: [readFileSync(hostKey)] }, (connectio
     connection.on('session', (accept) => {
       const session = accept()
       session.on('pty', (grant) => grant())
-      session.on('shell', (grant) => void grant().write(PROMPT))
+      session.on('shell', (grant) => {
+        const channel = grant()
+        channel.write(PROMPT)
+        channel.on('data', (data: Buffer) => channel.write(data))
+      })
     })
   })
 })
 
 /** Opens a shell on a terminal; resolves at its prompt. */
-function open(port: number, username: string, privateKey: Buffer): Promise<Client> {
+function open(port: number, username: string, privateKey: Buffer): Promise<Shell> {
   return new Promise((resolve, reject) => {
     const client = new ssh2.Client()
     client.on('error', reject)
@@ -51,7 +65,7 @@ function open(port: number, username: string, privateKey: Buffer): Promise<Clien
     client.on('ready', () => {
       client.shell({ term: 'xterm' }, (error, channel) => {
         if (error) reject(error)
-        else awaitPrompt(channel, () => resolve(client), reject)
+        else awaitPrompt(channel, () => resolve({ client, channel }), reject)
       })
     })
     client.connect({ host: '127.0.0.1', port, username, privateKey, readyTimeout: 60_000 })
@@ -60,25 +74,42 @@ function open(port: number, username: string, privateKey: Buffer): Promise<Clien
 
 function awaitPrompt(channel: ClientChannel, found: () => void, failed: (error: Error) => void): void {
   let seen = ''
-  channel.on('data', (data: Buffer) => {
+  const look = (data: Buffer): void => {
     seen += data.toString('latin1')
-    if (seen.includes(PROMPT)) found()
-  })
+    if (!seen.includes(PROMPT)) return
+    channel.off('data', look)
+    // Later data is read and discarded.
+    channel.resume()
+    found()
+  }
+  channel.on('data', look)
   channel.on('close', () => failed(new Error(`a shell was closed: ${seen}`)))
 }
 
 async function openAll({ count, port, logins, key }: CrowdOrder & { order: 'open' }): Promise<void> {
   const privateKey = readFileSync(key)
-  let next = clients.length
+  let next = shells.length
   const worker = async (): Promise<void> => {
-    while (next < count) clients.push(await open(port, logins[next++ % logins.length]!, privateKey))
+    while (next < count) shells.push(await open(port, logins[next++ % logins.length]!, privateKey))
   }
   await Promise.all(Array.from({ length: AT_A_TIME }, worker))
 }
 
+/** Types keys one shell after the other, as many at a time as are due. */
+async function type({ everyMs }: CrowdOrder & { order: 'type' }): Promise<void> {
+  clearInterval(typing)
+  if (everyMs === 0) return
+  const begin = performance.now()
+  let typed = 0
+  typing = setInterval(() => {
+    const due = ((performance.now() - begin) / everyMs) * shells.length
+    for (; typed < due; typed++) shells[typed % shells.length]!.channel.write('x')
+  }, TYPE_MS)
+}
+
 async function closeAll(): Promise<void> {
-  const closed = clients.splice(0).map(
-    (client) =>
+  const closed = shells.splice(0).map(
+    ({ client }) =>
       new Promise<void>((resolve) => {
         client.on('close', () => resolve())
         client.end()
@@ -88,8 +119,11 @@ async function closeAll(): Promise<void> {
 }
 
 process.on('message', (order: CrowdOrder) => {
-  const work = order.order === 'open' ? openAll(order) : closeAll()
-  work.then(
+  const work = () => {
+    if (order.order === 'open') return openAll(order)
+    return order.order === 'type' ? type(order) : closeAll()
+  }
+  work().then(
     () => report({ news: 'done' }),
     (error: unknown) => report({ news: 'failed', why: String(error) }),
   )

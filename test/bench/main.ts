@@ -3,9 +3,9 @@
  * machine and in random order, since its absolute speed varies. Needs root, to create a system user to log in
  * as.
  *
- *   npm run bench -- [--quick] [--json FILE] [--only steady,echo,logins,memory]
+ *   npm run bench -- [--quick] [--json FILE] [--only steady,echo,logins,streams,memory,pauses]
  *     [--size MIB] [--rounds N] [--transfers cat,…] [--ciphers gcm,chacha20] [--routes direct,jump,…]
- *     [--sessions 200,1000,5000]
+ *     [--sessions 200,1000,5000] [--workers N]
  *   npm run bench -- --only api [--seconds N]
  *   npm run bench -- --only vnc|rdp [--size MIB] [--sessions N] [--unrecorded]
  */
@@ -18,14 +18,19 @@ import { measureEcho, showEcho } from './echo.ts'
 import { randomFileBytes } from './file.ts'
 import { measureLogins, showLogins } from './logins.ts'
 import { measureMemory, showMemory } from './memory.ts'
+import { measurePauses, showPauses } from './pauses.ts'
 import { CIPHERS, type Cipher, type Lab, ROUTES, type Route, startLab } from './routes.ts'
 import { measureSteady, showSteady } from './steady.ts'
+import { measureStreams, showStreams } from './streams.ts'
 import { TRANSFERS } from './transfers.ts'
 
-const PARTS = ['steady', 'echo', 'logins', 'memory'] as const
+const PARTS = ['steady', 'echo', 'logins', 'streams', 'memory', 'pauses'] as const
 type Part = (typeof PARTS)[number]
 const ECHO_FILE_MIB = 256
 /** Routes of which a login or an echo costs the same as of another one are left out there. */
+/** Parts that are measured in one lab. */
+const IN_LAB: readonly Part[] = ['steady', 'echo', 'logins']
+const STREAMED: readonly Route[] = ['direct', 'jump', 'unrecorded', 'hashed']
 const WITHOUT_BULK: readonly Route[] = ['direct', 'jump', 'unrecorded', 'hashed']
 
 const { values: flags } = parseArgs({
@@ -40,6 +45,7 @@ const { values: flags } = parseArgs({
     routes: { type: 'string' },
     seconds: { type: 'string' },
     sessions: { type: 'string' },
+    workers: { type: 'string' },
     unrecorded: { type: 'boolean', default: false },
   },
 })
@@ -112,7 +118,23 @@ async function measurePassage(
   }
 }
 
+async function streams(folder: string, report: Report): Promise<void> {
+  const options = {
+    mebibytes: Number(flags.size ?? (flags.quick ? 64 : 512)),
+    rounds: Number(flags.rounds ?? 3),
+    routes: chosen(flags.routes, ROUTES).filter((route) => STREAMED.includes(route)),
+    progress,
+  }
+  report.about.push(
+    `streams: ${options.mebibytes} MiB each over open connections, medians of ${options.rounds} rounds`,
+  )
+  const measured = await measureStreams(folder, options)
+  report.parts.streams = measured
+  show(showStreams(measured))
+}
+
 async function passage(): Promise<void> {
+  const workers = Number(flags.workers ?? 1)
   const parts = chosen(flags.only, PARTS)
   const report: Report = {
     about: [
@@ -123,7 +145,7 @@ async function passage(): Promise<void> {
     ],
     parts: {},
   }
-  if (parts.some((part) => part !== 'memory')) {
+  if (parts.some((part) => part !== 'memory' && part !== 'pauses')) {
     if (process.getuid?.() !== 0) {
       process.stderr.write('bench: run it as root, it makes a system user to log in as\n')
       process.exit(1)
@@ -132,12 +154,15 @@ async function passage(): Promise<void> {
     const folder = mkdtempSync('/dev/shm/sallyport-bench-')
     try {
       await chmod(folder, 0o777)
-      const lab = await startLab()
-      try {
-        await measurePassage(lab, folder, parts, report)
-      } finally {
-        await lab.stop()
+      if (parts.some((part) => IN_LAB.includes(part))) {
+        const lab = await startLab({ workers })
+        try {
+          await measurePassage(lab, folder, parts, report)
+        } finally {
+          await lab.stop()
+        }
       }
+      if (parts.includes('streams')) await streams(folder, report)
     } finally {
       rmSync(folder, { recursive: true, force: true })
     }
@@ -147,6 +172,18 @@ async function passage(): Promise<void> {
     const memory = await measureMemory(counts.split(',').map(Number), progress)
     report.parts.memory = memory
     show(showMemory(memory))
+  }
+  if (parts.includes('pauses')) {
+    const options = {
+      sessions: Math.max(...(flags.sessions ?? (flags.quick ? '50' : '1000')).split(',').map(Number)),
+      workers: Number(flags.workers ?? cpus().length),
+      windows: Number(flags.rounds ?? 4),
+      progress,
+    }
+    report.about.push(`pauses: ${options.windows} windows of 11 s, ${options.workers} session workers`)
+    const pauses = await measurePauses(options)
+    report.parts.pauses = pauses
+    show(showPauses(pauses, options.sessions))
   }
   process.stdout.write(`${report.about.join('\n')}\n`)
   if (flags.json !== undefined) writeFileSync(flags.json, `${JSON.stringify(report, null, 2)}\n`)

@@ -58,7 +58,7 @@ export interface Lab {
 }
 
 /** Starts target, jump host and broker, each with the same key of the same user. */
-export async function startLab(): Promise<Lab> {
+export async function startLab({ workers = 1 }: { workers?: number } = {}): Promise<Lab> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-bench-'))
   const user = await createSystemUser()
   const started: { stop(): Promise<void> }[] = []
@@ -76,7 +76,7 @@ export async function startLab(): Promise<Lab> {
     }
     const target = await server()
     const jump = await server()
-    const broker = await startBroker({ asInstalled: true })
+    const broker = await startBroker({ asInstalled: true, config: { workers } })
     started.push(broker)
     const logins: Partial<Record<Route, string>> = {}
     for (const route of ROUTES.filter(isBroker)) {

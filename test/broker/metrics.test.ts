@@ -25,6 +25,7 @@ beforeEach(async () => {
     nativeCrypto: false,
     feeds: () => [feed('log', 0, 0), feed('syslog', 7, 3)],
     freeBytes: async () => 5e9,
+    takeDelays: () => [12, 250],
   })
   sink = new MetricsSink(metrics)
   server = await startMetrics(metrics, { host: '127.0.0.1', port: 0 })
@@ -62,6 +63,11 @@ test('says what runs and how the sinks are', async () => {
   expect(await value('sallyport_sink_lost_messages{sink="1-syslog"}')).toBe('3')
 })
 
+test('says how long the event loops of session workers stood still, by the place of the worker', async () => {
+  expect(await value('sallyport_worker_eventloop_lag_max_seconds{worker="1"}')).toBe('0.012')
+  expect(await value('sallyport_worker_eventloop_lag_max_seconds{worker="2"}')).toBe('0.25')
+})
+
 test('says how far recordings are on their way to an object store, where there is one', async () => {
   expect(await scrape()).not.toContain('upload')
   const totals = { bytes: 12, failures: 3 }
@@ -70,6 +76,7 @@ test('says how far recordings are on their way to an object store, where there i
     nativeCrypto: true,
     feeds: () => [],
     freeBytes: async () => 0,
+    takeDelays: () => [],
     uploads: { totals, waiting: async () => 7 },
   })
   totals.bytes = 20

@@ -144,7 +144,7 @@ export const EVERY_MESSAGE: readonly (FromWorker | ToWorker)[] = [
   ...Object.entries(EVERY_REQUEST).flatMap(([method, requests]) =>
     requests.map((request, id): FromWorker => ({ type: 'ask', id, method: method as GateMethod, request })),
   ),
-  { type: 'pong', number: 1 },
+  { type: 'pong', number: 1, delayMs: 10.5 },
   { type: 'closed', connection: 1 },
   { type: 'drained' },
   { type: 'begin', version: WORKER_VERSION, settings },

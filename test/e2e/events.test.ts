@@ -3,13 +3,12 @@
  * scraper of the metrics. A real client causes each event.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { get } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
 import { EVENTS, type EventCode, TRAP_CODES } from '../../src/audit/events/catalogue.ts'
-import { type ApiAnswer, callApi, startBroker } from '../peers/broker.ts'
+import { type ApiAnswer, callApi, metricsOf, startBroker } from '../peers/broker.ts'
 import { scp, ssh, sshTerminal } from '../peers/openssh.ts'
 import { descendants, freePort } from '../peers/process.ts'
 import { describeWithPeers } from '../peers/program.ts'
@@ -295,15 +294,7 @@ describeWithPeers('events', ['sshd', 'ssh', 'scp', 'rsyslogd', 'snmptrapd'], () 
   })
 
   test('the metrics count what the events tell', async () => {
-    const text = await new Promise<string>((resolve, reject) => {
-      get({ host: '127.0.0.1', port: bastion.broker.ports.metrics, path: '/metrics' }, (answer) => {
-        let body = ''
-        answer.on('data', (data) => {
-          body += data
-        })
-        answer.on('end', () => resolve(body))
-      }).on('error', reject)
-    })
+    const text = await metricsOf(bastion.broker)
     const value = (series: string) => {
       const line = text.split('\n').find((one) => one.startsWith(`${series} `))
       return line === undefined ? undefined : Number(line.split(' ').at(-1))

@@ -5,7 +5,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { metricsOf } from '../peers/broker.ts'
 import { ssh, sshArguments } from '../peers/openssh.ts'
 import { descendants } from '../peers/process.ts'
 import { describeWithPeers, findProgram } from '../peers/program.ts'
@@ -21,6 +23,7 @@ const AT_ONCE = 8
 const SLOW = { timeout: 240_000 }
 const LONG_MS = 60_000
 const MIB = 1024 * 1024
+const LAG = /^sallyport_worker_eventloop_lag_max_seconds\{worker="[12]"\} (\S+)$/gm
 
 class Client {
   readonly child: ChildProcess
@@ -130,6 +133,19 @@ describeWithPeers('a session worker under many sessions', ['sshd', 'ssh'], () =>
     expect(losses.at(-1)).toMatchObject({ count: HALF, reason: expect.stringContaining(reason) })
     await served()
   }
+
+  test('stands still for a moment: the metrics say for how long', async () => {
+    const [victim] = await both()
+    process.kill(victim!, 'SIGSTOP')
+    await sleep(1_500)
+    process.kill(victim!, 'SIGCONT')
+    const longest = async () => {
+      const delays = (await metricsOf(bastion.broker)).matchAll(LAG)
+      const most = Math.max(...[...delays].map(([, seconds]) => Number(seconds)))
+      return most > 1 ? most : undefined
+    }
+    expect(await until('the delay', longest)).toBeLessThan(60)
+  })
 
   test.each<[NodeJS.Signals, string]>([
     ['SIGKILL', 'the session worker was ended by SIGKILL'],

@@ -3,6 +3,7 @@
  * empty data folder, and controlled over HTTPS.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { get } from 'node:http'
 import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -80,6 +81,19 @@ export interface Broker {
   ended: Promise<number | null>
   /** Sends SIGKILL; the data folder stays. */
   kill(): Promise<void>
+}
+
+/** Returns the text of /metrics. */
+export function metricsOf({ ports }: Pick<Broker, 'ports'>): Promise<string> {
+  return new Promise((resolve, reject) => {
+    get({ host: '127.0.0.1', port: ports.metrics, path: '/metrics' }, (response) => {
+      let body = ''
+      response.on('data', (data) => {
+        body += data
+      })
+      response.on('end', () => resolve(body))
+    }).on('error', reject)
+  })
 }
 
 /** Returns the command line of `sallyport ARGS`, for `run`. */

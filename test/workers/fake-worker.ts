@@ -35,7 +35,7 @@ export const MODES = {
   'a field too many': { connection: () => ask('leave', { identity: 'T', user: 'admin' }) },
   /** The session that the test names in the connection's first line. */
   'the session of another': { line: (session) => ask('sign', { session, statement: Buffer.alloc(9) }) },
-  'pongs ahead': { ping: () => send({ type: 'pong', number: Number.MAX_SAFE_INTEGER }) },
+  'pongs ahead': { ping: () => send({ type: 'pong', number: Number.MAX_SAFE_INTEGER, delayMs: 0 }) },
   'no pongs': { ping: () => undefined },
   'does not read': { ready: () => void socket.pause() },
   'takes memory': { connection: () => takeMemory() },
@@ -100,7 +100,7 @@ function take(message: ToWorker): void {
       return
     case 'ping':
       if (fake.ping) fake.ping()
-      else send({ type: 'pong', number: message.number })
+      else send({ type: 'pong', number: message.number, delayMs: 12.5 })
       return
     case 'answer':
       answers.get(message.id)?.(message.answer)

@@ -172,6 +172,29 @@ describe('hangs', () => {
     expect((await ended()).reason).toBe('the session worker did not read what the broker sent')
   })
 
+  test('asks without end: what else the broker does goes on meanwhile', async () => {
+    let asked = 0
+    const authenticate = async (): Promise<AuthenticateAnswer> => {
+      const end = performance.now() + 1
+      while (performance.now() < end);
+      asked++
+      return { result: 'rejected' }
+    }
+    const worker = await start('asks without end', { gate: { ...noGate(), authenticate } })
+    await client(worker)
+    let turns = 0
+    const count = (): void => {
+      turns++
+      if (asked < 1_000) setImmediate(count)
+    }
+    setImmediate(count)
+    await until('many requests', () => (asked >= 1_000 ? true : undefined), 60_000)
+    // One read has hundreds of them.
+    expect(asked / turns).toBeLessThan(20)
+    worker.destroy('enough')
+    await ended()
+  })
+
   test('asks without end: it is read no further than it is answered', async () => {
     const answers: (() => void)[] = []
     const authenticate = () =>

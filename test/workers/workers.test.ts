@@ -78,6 +78,18 @@ test('all VNC connections go to one worker, where guests meet, and to another wh
   expect(others[0]).not.toBe(pids[0])
 })
 
+test('the longest delay of each since the last look, by its place', async () => {
+  const all = await start(2, 'honest', { pingMs: 30 })
+  const delays: number[] = [0, 0]
+  await until('pongs of both', () => {
+    for (const [place, delay] of all.takeDelays().entries()) delays[place] = Math.max(delays[place]!, delay)
+    return delays.every((delay) => delay > 0) || undefined
+  })
+  expect(delays).toEqual([12.5, 12.5])
+  all.takeDelays()
+  expect(all.takeDelays()).toEqual([0, 0])
+})
+
 test('one that dies is replaced; its connections are closed, those of the other go on', async () => {
   world = await gateWorld()
   const all = await start(2, 'opens', { gate: world.gate })

@@ -7,6 +7,7 @@ import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { displayText } from '../../bytes/text.ts'
 import { disconnect, end } from '../../net/disconnect.ts'
+import { ends } from '../../session/ends.ts'
 import { ProvenOutput } from '../../session/proven-output.ts'
 import type { SessionResult } from '../../session/session.ts'
 import { TimeLimits } from '../../session/time-limits.ts'
@@ -90,8 +91,8 @@ export class Relay implements ChannelHost {
     // Rekey one leg at a time: data flows until the peer begins its part, and would wait for the other leg.
     client.mayRekey = () => !target.inKex
     target.mayRekey = () => !client.inKex
-    client.onClosed = () => this.#clientGone()
-    target.onClosed = () => this.#targetGone()
+    client.onClosed = () => ends.run(() => this.#clientGone())
+    target.onClosed = () => ends.run(() => this.#targetGone())
     session.onStop = (result, reason) => this.#dismiss(result, reason)
     session.onTell = (text) => this.#tell(text)
     // A leg may have closed before its handler was set.
