@@ -4,7 +4,6 @@
  * that cannot be audited or recorded does not happen.
  */
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Appended } from '../../recordings/container/recording-file.ts'
 import { canonicalName, targetsOf } from '../access/targets.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
@@ -80,8 +79,6 @@ export interface GateOptions {
 
 /** Milliseconds in which a target has to accept a connection. */
 const DIAL_MS = 15_000
-/** Milliseconds that the disk may need for the last bytes of an abandoned recording. */
-const FILE_END_MS = 10_000
 
 export class BrokerGate implements Gate {
   readonly #options: GateOptions
@@ -289,10 +286,7 @@ export class BrokerGate implements Gate {
     session.stopped ??= reason
     const { recordings } = this.#options
     // What the disk still has to write may fail, or hang: the recovery finds what is there.
-    await Promise.race([
-      recordings.end(id).catch(() => undefined),
-      sleep(FILE_END_MS, undefined, { ref: false }),
-    ])
+    await recordings.settle(id)
     const noted = recordings.noted(id)
     recordings.onClosed(id)
     try {
