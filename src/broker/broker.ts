@@ -319,7 +319,7 @@ export class Broker {
     const controlled: Controlled = {
       gate: this.#gate,
       state: () => this.#state,
-      // What is half open cannot be closed in order.
+      // Waits for the start: a broker that is half open cannot be closed in order.
       stop: (reason, graceMs) => void this.#started.promise.then(() => this.stop(reason, graceMs)),
       handOver: (pid, graceMs, isThere) => this.#handOver(pid, graceMs, isThere),
     }
