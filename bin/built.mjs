@@ -6,7 +6,16 @@
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -16,6 +25,8 @@ const SETTINGS = ['tsconfig.json', 'tsconfig.build.json', 'package-lock.json']
 const CURRENT = 'current'
 /** Characters of the fingerprint in a build's name. */
 const NAME_LENGTH = 16
+/** Milliseconds for which a build is kept in any case: a run of tests starts programs of its own now and then. */
+const KEPT_MS = 3_600_000
 
 /** Returns a hash of every file that a build depends on, with its path. */
 function fingerprint(root) {
@@ -47,7 +58,7 @@ export function builtProgram(root) {
 }
 
 /**
- * Builds the present sources, and removes the builds that no process runs. Throws if the compiler reports an error:
+ * Builds the present sources, and removes old builds that no process runs. Throws if the compiler reports an error:
  * of types only with `checks`.
  */
 export function build(root, { checks }) {
@@ -71,12 +82,13 @@ export function build(root, { checks }) {
   }
 }
 
-/** Removes what is neither the present build nor one that a process was started from. */
+/** Removes what is neither the present build, nor a young one, nor one that a process was started from. */
 function removeUnused(dist, present) {
   const used = commandLines()
   for (const name of readdirSync(dist)) {
     if (name === present || name === CURRENT || used.includes(join(dist, name, '/'))) continue
-    rmSync(join(dist, name), { recursive: true, force: true })
+    const folder = join(dist, name)
+    if (Date.now() - statSync(folder).mtimeMs > KEPT_MS) rmSync(folder, { recursive: true, force: true })
   }
 }
 

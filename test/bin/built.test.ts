@@ -10,6 +10,7 @@ import {
   readdirSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -45,6 +46,12 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const builds = () => readdirSync(join(folder, 'dist')).filter((name) => name !== 'current')
+
+/** Makes all builds two hours old. */
+function age(): void {
+  const then = Date.now() / 1_000 - 7_200
+  for (const name of builds()) utimesSync(join(folder, 'dist', name), then, then)
+}
 
 /** Runs bin/sallyport.js of the folder; resolves to what its program printed. */
 async function started(words: string[], env: NodeJS.ProcessEnv = {}) {
@@ -111,6 +118,7 @@ console.log('ready')
     writeFileSync(late, "export const kind: string = 'of a later build'\n")
     build(folder, { checks: false })
     appendFileSync(late, '// once more\n')
+    age()
     build(folder, { checks: false })
     expect(builds()).toHaveLength(2)
     broker.kill('SIGUSR2')
@@ -121,6 +129,11 @@ console.log('ready')
     broker.kill('SIGKILL')
     await ended
   }
+  appendFileSync(late, '// and again\n')
+  build(folder, { checks: false })
+  // A young one stays.
+  expect(builds()).toHaveLength(2)
+  age()
   appendFileSync(late, '// and again\n')
   build(folder, { checks: false })
   expect(builds()).toHaveLength(1)
