@@ -234,6 +234,8 @@ test('a recording whose end is on its way to the disk is sealed, and not failed'
   await until('the last append', () => (isLast() ? true : undefined))
   await new Promise((resolve) => setImmediate(resolve))
   const ended = recordingService.ended(SESSION)
+  const late = new Promise((resolve) => setTimeout(resolve, 300, 'waits'))
+  expect(await Promise.race([ended, late])).toBe('waits')
   disk.resolve()
   const { size, digest } = await closing
   slow.mockRestore()

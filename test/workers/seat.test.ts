@@ -13,7 +13,7 @@ import type { GateMethod, GateRequest } from '../../src/contract/worker.ts'
 import { FACTORY_CONNECTION_POLICIES } from '../../src/model/objects.ts'
 import { SSH_OPTIONS } from '../../src/model/ssh-options.ts'
 import { type Paced, RATES, WORKER_RATE } from '../../src/workers/pace.ts'
-import { Seat } from '../../src/workers/seat.ts'
+import { MAX_SIGN_INS, Seat } from '../../src/workers/seat.ts'
 import { signInOf } from './sign-in.ts'
 import { type GateWorld, gateWorld, HOST_KEY, OTHER_SOURCE, SOURCE, writing } from './world.ts'
 
@@ -555,6 +555,20 @@ describe('the pace', () => {
       await errorOf(fast.ask('leave', { identity: id }))
     })
     expect(done).toBeLessThan(burst + perSecond)
+    await fast.close('died')
+  })
+
+  test('a worker holds no more sign-ins than thousands of clients have', async () => {
+    const { fast } = fastGate()
+    const { burst } = RATES.authenticate
+    for (let port = 0; port < MAX_SIGN_INS / burst; port++) {
+      const source = { ...OTHER_SOURCE, port }
+      fast.arrived(source)
+      for (let n = 0; n < burst; n++) await fast.ask('authenticate', signInOf('ops1', source))
+    }
+    await expect(fast.ask('authenticate', signInOf('ops1', SOURCE))).rejects.toThrow('too many sign-ins')
+    await fast.ask('leave', { identity: 'token 0' })
+    await fast.ask('authenticate', signInOf('ops1', SOURCE))
     await fast.close('died')
   })
 
