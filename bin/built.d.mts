@@ -1,2 +1,2 @@
-export function isBuilt(root: string): boolean
+export function builtProgram(root: string): string | undefined
 export function build(root: string, options: { checks: boolean }): void

@@ -1,18 +1,32 @@
 /**
  * The built JavaScript in dist/, in few files (bundle.mjs): it starts faster and in less memory than the sources, whose
- * types Node strips at each start. A clone's build is used only if it was made of the present sources. Plain JavaScript
- * for Node 20.
+ * types Node strips at each start. A clone's build is used only if it was made of the present sources. Each build is a
+ * folder of its own, so that a broker that runs loads none of a later one: its session workers are started from its
+ * files, whenever they are. Plain JavaScript for Node 20.
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const SOURCES = ['src', 'proxies', 'recordings']
 const SETTINGS = ['tsconfig.json', 'tsconfig.build.json', 'package-lock.json', 'bin/bundle.mjs']
-/** In dist/: the fingerprint of the sources that it was built from. */
-const STAMP = '.sources'
+/** In dist/: the name of the last build. */
+const CURRENT = 'current'
+/** Characters of the fingerprint in a build's name. */
+const NAME_LENGTH = 16
+/** Milliseconds for which a build is kept in any case: a run of tests starts programs of its own now and then. */
+const KEPT_MS = 3_600_000
 
 /** Returns a hash of every file that a build depends on, with its path. */
 function fingerprint(root) {
@@ -29,25 +43,29 @@ function fingerprint(root) {
   return hash.digest('hex')
 }
 
-/** Whether dist/ can be run: it is of the present sources, or of a package, which has no sources. */
-export function isBuilt(root) {
-  if (!existsSync(join(root, 'src'))) return true
-  try {
-    return readFileSync(join(root, 'dist', STAMP), 'utf8') === fingerprint(root)
-  } catch {
-    return false
-  }
+const nameOf = (root) => fingerprint(root).slice(0, NAME_LENGTH)
+const programOf = (root, name) => join(root, 'dist', name, 'src', 'main.js')
+
+/**
+ * Returns the path of the build that can be run: it is of the present sources, or of a package, which has no sources.
+ * Returns undefined if there is none.
+ */
+export function builtProgram(root) {
+  const isPackage = !existsSync(join(root, 'src'))
+  const name = isPackage ? readFileSync(join(root, 'dist', CURRENT), 'utf8') : nameOf(root)
+  const program = programOf(root, name)
+  return existsSync(program) ? program : undefined
 }
 
 /**
- * Builds dist/ anew, so that no output of a removed source stays. Throws if the compiler reports an error: of types
- * only with `checks`.
+ * Builds the present sources, and removes old builds that no process runs. Throws if the compiler reports an error:
+ * of types only with `checks`.
  */
 export function build(root, { checks }) {
   const made = join(root, '.dist.new')
   const dist = join(root, 'dist')
   // Taken first: a source that is changed meanwhile makes the build an old one.
-  const stamp = fingerprint(root)
+  const name = nameOf(root)
   rmSync(made, { recursive: true, force: true })
   try {
     const programs = join(root, 'node_modules', '.bin')
@@ -56,12 +74,38 @@ export function build(root, { checks }) {
     const packaged = join(programs, 'node')
     const node = existsSync(packaged) ? packaged : process.execPath
     execFileSync(node, [join(root, 'bin', 'bundle.mjs'), root, made], options)
-    writeFileSync(join(made, STAMP), stamp)
-    rmSync(dist, { recursive: true, force: true })
-    renameSync(made, dist)
+    mkdirSync(dist, { recursive: true })
+    if (!existsSync(join(dist, name))) renameSync(made, join(dist, name))
+    writeFileSync(join(dist, CURRENT), name)
+    removeUnused(dist, name)
   } finally {
     rmSync(made, { recursive: true, force: true })
   }
+}
+
+/** Removes what is neither the present build, nor a young one, nor one that a process was started from. */
+function removeUnused(dist, present) {
+  const used = commandLines()
+  for (const name of readdirSync(dist)) {
+    if (name === present || name === CURRENT || used.includes(join(dist, name, '/'))) continue
+    const folder = join(dist, name)
+    if (Date.now() - statSync(folder).mtimeMs > KEPT_MS) rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Returns the command lines of all processes: a broker's, and that of each worker, has the path of its program. */
+function commandLines() {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => {
+      try {
+        return readFileSync(join('/proc', pid, 'cmdline'), 'utf8')
+      } catch {
+        // It has ended.
+        return ''
+      }
+    })
+    .join('\n')
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

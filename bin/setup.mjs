@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto'
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build, isBuilt } from './built.mjs'
+import { build, builtProgram } from './built.mjs'
 import { withLock } from './lock.mjs'
 import { runNpm } from './npm.mjs'
 import { PATCH, patchSsh2, ssh2Folder } from './patch-ssh2.mjs'
@@ -172,7 +172,7 @@ function complete() {
 
 /** Builds if the sources have changed. Without a build the broker runs from its sources. */
 function rebuild() {
-  if (isBuilt(ROOT)) return
+  if (builtProgram(ROOT)) return
   say('building the changed sources …')
   try {
     build(ROOT, { checks: false })
@@ -204,7 +204,7 @@ function checkOnly() {
 }
 
 async function main() {
-  if (!complete() || (WANTS_BUILD && !isBuilt(ROOT))) {
+  if (!complete() || (WANTS_BUILD && !builtProgram(ROOT))) {
     try {
       await withLock(LOCK, say, setUp)
     } catch (error) {

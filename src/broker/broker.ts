@@ -50,7 +50,7 @@ import { openUnacknowledged, type Unacknowledged } from '../sockets/outgoing.ts'
 import { Checkouts } from '../vault/checkout.ts'
 import { copyingGate, GATE_COPIES } from '../workers/copying-gate.ts'
 import { EXPIRY_INTERVAL_MS, endExpiredCheckouts } from './checkout-expiry.ts'
-import { controlHandler } from './control.ts'
+import { type Controlled, controlHandler } from './control.ts'
 import { firstAdministrator } from './first-start.ts'
 import { type Foundation, openFoundation } from './foundation.ts'
 import { FrontDoors } from './fronts.ts'
@@ -139,8 +139,11 @@ export class Broker {
   #reloading: Promise<void> = Promise.resolve()
   readonly #predecessors: Predecessors
   #control: ControlServer | undefined
-  #state: ControlStatus['state'] = 'serving'
+  #state: ControlStatus['state'] = 'starting'
+  readonly #started = Promise.withResolvers<void>()
+  /** Whether all that only one broker may have is closed, or being closed, for another broker. */
   #isLeaving = false
+  #isHandingOver = false
   #singlesClosed: Promise<void> | undefined
   #stopping: Promise<void> | undefined
   readonly #closed = Promise.withResolvers<void>()
@@ -259,6 +262,7 @@ export class Broker {
     this.#unacknowledged = await openUnacknowledged()
     this.#fronts = await this.#openFronts(config)
     const replaced = await this.#hold.take()
+    this.#control = await this.#openControl()
     await this.#predecessors.open()
     // After a restore, receivers begin at the row that it noted.
     const since = (await readRestoreNote(this.#parts.store.settings))?.row
@@ -311,18 +315,22 @@ export class Broker {
       ...(reasons.length > 0 && { reason: reasons.join('; ') }),
     })
     await this.#audit.checkpoint()
-    this.#control = await ControlServer.open(
-      config.dataDir,
-      controlHandler({
-        gate: this.#gate,
-        state: () => this.#state,
-        stop: (reason, graceMs) => void this.stop(reason, graceMs),
-        handOver: (pid, graceMs) => this.#handOver(pid, graceMs),
-      }),
-    )
+    this.#state = 'serving'
+    this.#started.resolve()
     this.#slack = await Slack.open()
     this.#slack.release()
     this.#slack.watch(() => this.#gate.running)
+  }
+
+  #openControl(): Promise<ControlServer> {
+    const controlled: Controlled = {
+      gate: this.#gate,
+      state: () => this.#state,
+      // Waits for the start: a broker that is half open cannot be closed in order.
+      stop: (reason, graceMs) => void this.#started.promise.then(() => this.stop(reason, graceMs)),
+      handOver: (pid, graceMs, isThere) => this.#handOver(pid, graceMs, isThere),
+    }
+    return ControlServer.open(this.#options.config.dataDir, controlHandler(controlled))
   }
 
   #recoverDeps() {
@@ -348,16 +356,26 @@ export class Broker {
    * Leaves the listeners and all that must exist once to the broker `pid`; sessions run on here, for `graceMs`
    * if set.
    */
-  async #handOver(pid: number, graceMs: number | undefined): Promise<void> {
-    if (this.#state !== 'serving' || this.#isLeaving) {
-      throw new Error('the broker is stopping, or is being replaced already')
+  async #handOver(pid: number, graceMs: number | undefined, isThere: () => boolean): Promise<void> {
+    if (this.#state !== 'serving' || this.#isHandingOver) {
+      throw new Error('the broker is starting, is stopping, or is being replaced already')
     }
     this.#isLeaving = true
+    this.#isHandingOver = true
     try {
       await this.#leaveSingles()
     } catch (error) {
       void this.stop('it could not be replaced')
       throw error
+    }
+    if (!isThere()) {
+      // With the listeners closed too, nobody would serve. The next takeover goes on from here.
+      this.#isHandingOver = false
+      this.#options.logger.error(
+        { pid },
+        'the broker that was to replace this one has ended: sessions go on here, without the API, metrics and receivers of events, until another one replaces it (serve --takeover) or it is restarted',
+      )
+      return
     }
     await this.#gate.drain('the bastion is being replaced by a newer one: connect again')
     this.#fronts?.close()
@@ -571,7 +589,7 @@ export class Broker {
   }
 
   async #reload(read: () => Config): Promise<void> {
-    if (this.#isLeaving) throw new Error('another broker has replaced this one')
+    if (this.#isLeaving) throw new Error('another broker replaces this one')
     const told = { object_type: 'configuration', object: this.#config.file }
     let config: Config
     let sinks: Sink[]

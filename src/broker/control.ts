@@ -10,8 +10,8 @@ export interface Controlled {
   state: () => ControlStatus['state']
   /** Begins to stop the broker. Without a grace the configured one holds. */
   stop: (reason: string, graceMs?: number) => void
-  /** Leaves the data folder and the listeners to the broker `pid`. */
-  handOver: (pid: number, graceMs?: number) => Promise<void>
+  /** Leaves the data folder and the listeners to the broker `pid`, as long as it `isThere`. */
+  handOver: (pid: number, graceMs: number | undefined, isThere: () => boolean) => Promise<void>
 }
 
 export function controlHandler({ gate, state, stop, handOver }: Controlled): ControlHandler {
@@ -24,7 +24,7 @@ export function controlHandler({ gate, state, stop, handOver }: Controlled): Con
       sessions: gate.running,
     }),
     drain: ({ graceMs }) => stop('the bastion is stopping (drain)', graceMs),
-    takeOver: ({ pid, graceMs }) => handOver(pid, graceMs),
+    takeOver: ({ pid, graceMs }, isThere) => handOver(pid, graceMs, isThere),
     link: () => {
       if (state() !== 'replaced') throw new Error('expected a broker that was replaced')
       return Array.from(gate.sessions, linkedSession)

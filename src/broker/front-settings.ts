@@ -1,6 +1,6 @@
 /** Reads the files of the configuration that the fronts need, and makes their settings of them. */
 import type { Config } from '../config/config.ts'
-import type { FrontSettings, SshFrontSettings } from '../contract/front-settings.ts'
+import { FRONT_NAMES, type FrontSettings, type SshFrontSettings } from '../contract/front-settings.ts'
 import { hostKeys, nextHostKeys, publicHostKeys, tlsFiles, vncKey } from '../host/data-folder.ts'
 import { openHostCertificates, validityOf } from './own-certificates.ts'
 
@@ -28,6 +28,27 @@ export async function frontSettings(config: Config, warn: (message: string) => v
     }),
     ...(rdp && { rdp: { tls: await tlsFiles(dataDir, hostname, rdp), nla: rdp.nla } }),
   }
+}
+
+/**
+ * Returns the settings of a changed configuration for fronts that run with `begun`: which fronts there are, SSH's host
+ * keys and what else a front reads only at its start stay. A worker that is started later has to present the same
+ * keys as the others.
+ */
+export function changedSettings(begun: FrontSettings, changed: FrontSettings): FrontSettings {
+  const { hostname, loginGraceMs } = begun
+  const { banner, motd } = changed
+  const fronts = FRONT_NAMES.flatMap((name) => (begun[name] ? [[name, changed[name] ?? begun[name]]] : []))
+  const settings: FrontSettings = {
+    hostname,
+    loginGraceMs,
+    ...(banner !== undefined && { banner }),
+    ...(motd !== undefined && { motd }),
+    ...Object.fromEntries(fronts),
+  }
+  if (!settings.ssh || !begun.ssh) return settings
+  const { hostKeys, nextHostKeys } = begun.ssh
+  return { ...settings, ssh: { ...settings.ssh, hostKeys, nextHostKeys } }
 }
 
 /** Only certificates that are valid now. */

@@ -10,7 +10,7 @@ import { type Bound, listenAt, type TcpHandle } from '../sockets/accept.ts'
 import { openUrgentData } from '../sockets/urgent.ts'
 import type { WorkersOptions } from '../workers/workers.ts'
 import { Workers } from '../workers/workers.ts'
-import { frontSettings } from './front-settings.ts'
+import { changedSettings, frontSettings } from './front-settings.ts'
 
 type Warn = (message: string) => void
 
@@ -43,10 +43,18 @@ export class FrontDoors {
   readonly #place: Place
   readonly #bound: Bound[] = []
   readonly #warn: Warn
+  /** The settings that the fronts were started with. */
+  readonly #begun: FrontSettings
   /** The listeners to bind, in the order in which they are reported. */
   readonly listeners: Listener[]
 
-  private constructor(place: Place, config: Config, urgent: UrgentData, warn: Warn) {
+  private constructor(
+    place: Place,
+    begun: FrontSettings,
+    { config, warn }: FrontsOptions,
+    urgent: UrgentData,
+  ) {
+    this.#begun = begun
     this.#place = place
     this.#warn = warn
     this.listeners = FRONT_NAMES.flatMap((name) => {
@@ -56,7 +64,8 @@ export class FrontDoors {
   }
 
   /** Starts the workers; nothing listens yet. */
-  static async open({ config, gate, workers, warn }: FrontsOptions): Promise<FrontDoors> {
+  static async open(options: FrontsOptions): Promise<FrontDoors> {
+    const { config, gate, workers, warn } = options
     const urgent = await urgentData(warn)
     const settings = await frontSettings(config, warn)
     // A wrong certificate is an error here, and not of a worker.
@@ -64,7 +73,7 @@ export class FrontDoors {
     const place = workers
       ? placeOf(await Workers.start({ ...workers, settings }))
       : inProcess(await frontsHere(settings, gate, urgent))
-    return new FrontDoors(place, config, urgent, warn)
+    return new FrontDoors(place, settings, options, urgent)
   }
 
   #listenFor(name: FrontName, urgent: UrgentData): Listener['listen'] {
@@ -85,7 +94,7 @@ export class FrontDoors {
    * them to new connections. Listeners stay.
    */
   async prepareReload(config: Config): Promise<() => void> {
-    const settings = await frontSettings(config, this.#warn)
+    const settings = changedSettings(this.#begun, await frontSettings(config, this.#warn))
     securitiesOf(settings)
     return () => this.#place.change(settings)
   }

@@ -95,6 +95,8 @@ export async function soon<T>(
 /** Throws unless the broker is ready to be replaced by this program. */
 async function requireReplaceable(broker: ControlClient): Promise<void> {
   const { state, version, schema, pid } = await broker.status()
+  if (state === 'starting')
+    throw new Error(`the broker (process ${pid}) is starting: try again when it serves`)
   if (state !== 'serving')
     throw new Error(`the broker (process ${pid}) is stopping: start again when it has ended`)
   if (version === CONTROL_VERSION && schema === SCHEMA_VERSION) return

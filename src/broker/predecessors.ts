@@ -3,6 +3,7 @@
  * it counts their sessions, ends them on request, and accounts for those of a broker that dies.
  */
 import { rmSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { ControlClient } from '../control/client.ts'
 import type { LinkedSession } from '../control/messages.ts'
 import { replacedSockets } from '../control/place.ts'
@@ -21,6 +22,10 @@ export interface PredecessorsOptions {
   onLost: (session: LinkedSession) => void
   onError: (error: Error) => void
 }
+
+/** Milliseconds before a link is tried again; doubled with each attempt, up to the last. */
+const FIRST_RETRY_MS = 100
+const LAST_RETRY_MS = 10_000
 
 export class Predecessors {
   readonly #options: PredecessorsOptions
@@ -53,11 +58,16 @@ export class Predecessors {
         if (news.type === 'sessions') for (const session of news.sessions) sessions.set(session.id, session)
         else this.#closed(sessions, news.session)
       }
-      await requireLink(client, path)
+      try {
+        await requireLink(client, path)
+      } catch (error) {
+        this.#clients.delete(client)
+        throw error
+      }
     } else rmSync(path, { force: true })
     for (const session of known.values()) {
-      if (sessions.has(session.id)) continue
-      elsewhere.delete(session.id)
+      // Its end may have been reported in an attempt that failed.
+      if (sessions.has(session.id) || !elsewhere.delete(session.id)) continue
       if (client) onClosed(session)
       else onLost(session)
     }
@@ -68,8 +78,21 @@ export class Predecessors {
     }
     void client.onClosed.then(() => {
       this.#clients.delete(client)
-      if (!this.#isClosed) this.#link(path, sessions).catch(this.#options.onError)
+      void this.#linkAgain(path, sessions)
     })
+  }
+
+  /** Tries until the broker there says which sessions it has, or is gone. Reports the first failure. */
+  async #linkAgain(path: string, known: ReadonlyMap<Id, LinkedSession>): Promise<void> {
+    for (let delay = FIRST_RETRY_MS; !this.#isClosed; delay = Math.min(2 * delay, LAST_RETRY_MS)) {
+      try {
+        await this.#link(path, known)
+        return
+      } catch (error) {
+        if (delay === FIRST_RETRY_MS) this.#options.onError(error as Error)
+        await sleep(delay, undefined, { ref: false })
+      }
+    }
   }
 
   #closed(sessions: Map<Id, LinkedSession>, id: Id): void {

@@ -9,6 +9,9 @@ import type { WorkerEnd } from '../workers/process.ts'
 import type { SeatGate } from '../workers/seat.ts'
 import { LOOP_LENGTH, type WorkersOptions } from '../workers/workers.ts'
 
+/** Milliseconds between two alerts: a loop that goes on is one to look after, and no reason to fill the log. */
+const LOOP_ALERT_MS = 15 * 60_000
+
 export interface WorkerParts {
   gate: SeatGate
   audit: Audit
@@ -36,7 +39,7 @@ export async function workerOptions(
     maxMemory: memory,
     onBegun: boundaryLog(logger),
     warn: (message, details) => logger.warn(details, message),
-    onLost: (end, early) => recordLoss(end, early, audit, logger),
+    onLost: lossLog(audit, logger),
   }
 }
 
@@ -52,9 +55,19 @@ function boundaryLog(logger: Logger): (report: CageReport) => void {
   }
 }
 
-function recordLoss({ pid, reason, sessions }: WorkerEnd, early: number, audit: Audit, logger: Logger): void {
-  const told = { object_type: 'worker', object: String(pid), reason }
-  const failed = (error: unknown) => logger.error({ error, reason }, 'a session worker is gone')
-  audit.record('worker.lost', { ...told, count: sessions }).catch(failed)
-  if (early === LOOP_LENGTH) audit.record('worker.loop', { ...told, count: early }).catch(failed)
+/** Returns a function that writes the event of each loss, and an alert when workers die in a loop. */
+export function lossLog(
+  audit: Audit,
+  logger: Pick<Logger, 'error'>,
+  monotonic: () => number = () => performance.now(),
+): (end: WorkerEnd, early: number) => void {
+  let alerted = Number.NEGATIVE_INFINITY
+  return ({ pid, reason, sessions }, early) => {
+    const told = { object_type: 'worker', object: String(pid), reason }
+    const failed = (error: unknown) => logger.error({ error, reason }, 'a session worker is gone')
+    audit.record('worker.lost', { ...told, count: sessions }).catch(failed)
+    if (early < LOOP_LENGTH || monotonic() - alerted < LOOP_ALERT_MS) return
+    alerted = monotonic()
+    audit.record('worker.loop', { ...told, count: early }).catch(failed)
+  }
 }

@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs'
 import { type Command, expectNoWords } from './command.ts'
 
 /**
- * Returns the product's version, from package.json: beside src in a clone, one folder higher in a built
- * package.
+ * Returns the product's version, from package.json: beside src in a clone, two folders higher in a
+ * build.
  */
 export function productVersion(): string {
-  for (const place of ['../../package.json', '../../../package.json']) {
+  for (const place of ['../../package.json', '../../../../package.json']) {
     try {
       const { name, version } = JSON.parse(readFileSync(new URL(place, import.meta.url), 'utf8'))
       if (name === 'sallyport') return String(version)

@@ -73,6 +73,8 @@ export const FORBIDDEN = {
   mq_unlink: { x64: 241, arm64: 181 },
   memfd_create: { x64: 319, arm64: 279 },
   memfd_secret: { x64: 447, arm64: 447 },
+  // Makes Unix sockets, which send datagrams to the services of the machine too, such as its log.
+  socketpair: { x64: 53, arm64: 199 },
   // Opens files by other ways than their path, or changes which files are there.
   open_by_handle_at: { x64: 304, arm64: 265 },
   name_to_handle_at: { x64: 303, arm64: 264 },

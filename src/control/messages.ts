@@ -58,7 +58,7 @@ const Reply = Type.Union([
       /** Version of the database's schema that the broker works with. */
       schema: Count,
       pid: Count,
-      state: Type.Enum(['serving', 'draining', 'replaced']),
+      state: Type.Enum(['starting', 'serving', 'draining', 'replaced']),
       sessions: Count,
     },
     exact,

@@ -36,7 +36,8 @@ type Of<T extends ControlRequest['type']> = Extract<ControlRequest, { type: T }>
 export interface ControlHandler {
   status(): ControlStatus
   drain(request: Of<'drain'>): void
-  takeOver(request: Of<'takeOver'>): Promise<void>
+  /** `isThere` returns whether the sender still waits for the answer. */
+  takeOver(request: Of<'takeOver'>, isThere: () => boolean): Promise<void>
   /** Returns the sessions that run. @throws Error to refuse the link */
   link(request: Of<'link'>): LinkedSession[]
   /** Returns false if no such session runs. */
@@ -181,7 +182,7 @@ class Connection {
         this.#handler.drain(request)
         return { id, type: 'done' }
       case 'takeOver':
-        await this.#handler.takeOver(request)
+        await this.#handler.takeOver(request, () => !this.#socket.readableEnded && !this.#socket.destroyed)
         return { id, type: 'done' }
       case 'link':
         this.#link(this.#handler.link(request))

@@ -4,7 +4,6 @@
  * that cannot be audited or recorded does not happen.
  */
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Appended } from '../../recordings/container/recording-file.ts'
 import { canonicalName, targetsOf } from '../access/targets.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
@@ -84,20 +83,6 @@ export interface GateOptions {
 
 /** Milliseconds in which a target has to accept a connection. */
 const DIAL_MS = 15_000
-/** Milliseconds that the disk may need for the last bytes of an abandoned recording. */
-const FILE_END_MS = 10_000
-
-/** Returns the credentials that have waited for the accepted host key. */
-function handOut(running: RunningSession): HostKeyAnswer {
-  const { handOut } = running
-  delete running.handOut
-  try {
-    return { result: 'accepted', ...(handOut && { credentials: handOut() }) }
-  } catch (error) {
-    if (error instanceof Denial) return { result: 'refused', message: error.message }
-    throw error
-  }
-}
 
 export class BrokerGate implements Gate {
   readonly #options: GateOptions
@@ -179,8 +164,21 @@ export class BrokerGate implements Gate {
     if (flaw !== undefined) await this.#end(running, flaw)
     // The session ended before its proxy got the notice: release no credential.
     if (running.stopped !== undefined) return { result: 'refused', message: running.stopped }
-    const answer = await this.#hostKeys.judge(running, key, kind)
-    return answer.result === 'accepted' ? handOut(running) : answer
+    const { handOut } = running
+    if (!handOut) return await this.#hostKeys.judge(running, key, kind)
+    let answer: HostKeyAnswer | undefined
+    try {
+      handOut.claim()
+      answer = await this.#hostKeys.judge(running, key, kind)
+    } catch (error) {
+      if (!(error instanceof Denial)) throw error
+      return { result: 'refused', message: error.message }
+    } finally {
+      if (answer?.result !== 'accepted') handOut.release()
+    }
+    if (answer.result !== 'accepted') return answer
+    delete running.handOut
+    return { ...answer, credentials: handOut.credentials }
   }
 
   async dial({ session }: { session: string }): Promise<DialAnswer> {
@@ -296,10 +294,7 @@ export class BrokerGate implements Gate {
     session.stopped ??= reason
     const { recordings } = this.#options
     // What the disk still has to write may fail, or hang: the recovery finds what is there.
-    await Promise.race([
-      recordings.end(id).catch(() => undefined),
-      sleep(FILE_END_MS, undefined, { ref: false }),
-    ])
+    await recordings.settle(id)
     const noted = recordings.noted(id)
     recordings.onClosed(id)
     try {

@@ -9,7 +9,7 @@ import type { RecordingGrant } from '../../recordings/container/grant.ts'
 import { canonicalName, resolveTarget, type Target } from '../access/targets.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { EventFields } from '../audit/events/fields.ts'
-import type { OpenAnswer, OpenRequest, SessionCredential } from '../contract/gate.ts'
+import type { OpenAnswer, OpenRequest } from '../contract/gate.ts'
 import { type Basis, type Grounds, keyOf } from '../identity/basis.ts'
 import { type CertificateLimits, limitsOf } from '../identity/certificate-options.ts'
 import { formatTarget, parseTargetName, type WantedTarget } from '../model/login.ts'
@@ -20,6 +20,7 @@ import type { RecordingService } from '../recording-service/service.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/vault.ts'
 import { Denial } from './denial.ts'
+import { HandOut, SPENT } from './hand-out.ts'
 import { claimAccount } from './lock.ts'
 import { logonFor, logsInItself } from './logons.ts'
 import {
@@ -49,8 +50,6 @@ export interface OpeningOptions {
   /** Milliseconds since the epoch. */
   now: () => number
 }
-
-const SPENT = 'one sign-in opens one target: sign in again'
 
 /** Target that the user may open, and the limits of the user's certificate. */
 interface Allowed {
@@ -212,7 +211,7 @@ export class Opening {
     }
     const access = await accessFor(this.#options, session, terms, logon)
     const recording = target.isRecorded ? await this.#prepareRecording(session) : undefined
-    if (waitsForHostKey(found)) session.handOut = () => spend(signedIn, access.credentials)
+    if (waitsForHostKey(found)) session.handOut = new HandOut(signedIn, access.credentials)
     onRunning?.(session.id)
     await this.#register(session, access.serial)
     const shown = session.handOut ? { ...access, credentials: [] } : access
@@ -301,14 +300,6 @@ async function oncePerProof(
 /** Whether the credentials are handed out when the target's host key is accepted: not to one that is unreachable. */
 function waitsForHostKey({ accountId, protocol }: Target): boolean {
   return accountId !== undefined && protocol === 'SSH'
-}
-
-/** @throws Denial if another session of the sign-in was given credentials */
-function spend(signedIn: SignedIn, credentials: SessionCredential[]): SessionCredential[] {
-  if (signedIn.isSpent && credentials.length > 0) throw new Denial(SPENT)
-  // It stays set after an account without a credential, which hands out none.
-  if (credentials.length > 0) signedIn.isSpent = true
-  return credentials
 }
 
 /** Returns the target with the rights that the certificate of the sign-in leaves. @throws Denial */

@@ -2,11 +2,12 @@
 
 import type { Target } from '../access/targets.ts'
 import type { EventFields } from '../audit/events/fields.ts'
-import type { SessionCredential, Source } from '../contract/gate.ts'
+import type { Source } from '../contract/gate.ts'
 import { apiKeyOf, type Basis } from '../identity/basis.ts'
 import type { Id, SessionRecord } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { ElsewhereSession } from './elsewhere.ts'
+import type { HandOut } from './hand-out.ts'
 
 export interface RunningSession {
   id: Id
@@ -27,11 +28,8 @@ export interface RunningSession {
   hostCaKeys: readonly string[]
   /** Basis of the user's sign-in. */
   basis: Basis
-  /**
-   * Returns the stored credentials that wait for the target's host key. Throws Denial if another session of this
-   * sign-in was given some. Absent once they are handed out.
-   */
-  handOut?: () => SessionCredential[]
+  /** The stored credentials that wait for the target's host key. Absent once they are handed out. */
+  handOut?: HandOut
   /** Why the session has to end, once a stop has been requested. */
   stopped?: string
 }

@@ -123,6 +123,9 @@ async function sealedSetting(
   return vault.open(place, kept)
 }
 
+/** Milliseconds that the disk may need for the last bytes of a recording. */
+const FILE_END_MS = 10_000
+
 /** A recording that is being written. */
 export interface OpenRecording {
   directory: string
@@ -218,6 +221,18 @@ export class RecordingService {
     return this.#files.close(session)
   }
 
+  /**
+   * Accepts no more appends. Resolves when the disk has the last one and the file is closed, or after some seconds: a
+   * disk may hang.
+   */
+  async settle(session: string): Promise<void> {
+    const waited = Promise.withResolvers<void>()
+    const late = setTimeout(waited.resolve, FILE_END_MS)
+    this.#files.close(session).then(waited.resolve, waited.resolve)
+    await waited.promise
+    clearTimeout(late)
+  }
+
   /** The recordings that are being written. */
   get open(): Iterable<[session: string, recording: OpenRecording]> {
     return this.#open
@@ -230,7 +245,8 @@ export class RecordingService {
   async ended(session: string): Promise<NonNullable<SessionRecord['recording']>> {
     const open = this.#open.get(session)
     if (!open) return { state: 'failed', size: 0, frames: 0, digest: '' }
-    this.#files.refuse(session)
+    // The closing checkpoint may be on its way to the disk.
+    await this.settle(session)
     const { size, link } = await endOfFile(open.directory)
     const end = open.signed.ends.find((one) => one.digest === link && one.size === size)
     return end ?? { state: 'failed', size, frames: 0, digest: '' }

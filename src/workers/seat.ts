@@ -3,23 +3,30 @@
  * sign-ins and sessions that came of them: nothing else can be named by it. A worker that names what is not its
  * own, or sends what no worker sends, is in breach.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { MAX_VALUE } from '../audit/events/clean.ts'
 import type { GateNotice, OpenRequest, Source } from '../contract/gate.ts'
 import type { GateMethod, GateRequest } from '../contract/worker.ts'
 import type { BrokerGate } from '../gate/gate.ts'
 import { ForeignFieldError } from '../gate/proxy-events.ts'
+import { Pace } from './pace.ts'
 import { BreachError, requestOf } from './requests.ts'
 
 /** A seat's share of the gate, for tests and for the one who makes it. */
 export type SeatGate = Pick<BrokerGate, GateMethod | 'onNotice' | 'isRunning' | 'isSignedIn' | 'abandon'>
 
 /** Methods that are not only about one session. */
-type OwnCase = 'authenticate' | 'open' | 'targets' | 'denied' | 'leave' | 'close' | 'event'
+type OwnCase = 'authenticate' | 'open' | 'targets' | 'denied' | 'leave' | 'close' | 'event' | 'hostKey'
 
 /** Recordings of a dead worker that are sealed at a time: each is read whole. */
 const SEALED_TOGETHER = 8
 
-/** Limit of requests of one worker that are not answered yet: thousands of sessions have a few each. */
-export const MAX_OPEN_REQUESTS = 20_000
+/** Sign-ins and challenges of one worker: each costs the broker memory until the worker gives it up. */
+export const MAX_SIGN_INS = 20_000
+/** Bytes of an event's values that count as one event: those of most have less. */
+const EVENT_BYTES = 1_024
+/** Milliseconds for the requests of a dead worker that are in progress: the disk may hang. */
+const SETTLE_MS = 10_000
 
 export class Seat {
   readonly #gate: SeatGate
@@ -29,13 +36,22 @@ export class Seat {
   readonly #challenges = new Set<string>()
   readonly #tokens = new Set<string>()
   readonly #sessions = new Set<string>()
+  readonly #opening = new Set<string>()
   readonly #closing = new Set<string>()
+  /** Sessions with an event on its way to the audit log. */
+  readonly #telling = new Set<string>()
+  readonly #pace = new Pace()
   readonly #running = new Set<Promise<unknown>>()
   #isClosed = false
+  /** Why all that the worker had was ended, once it was. */
+  #ended: string | undefined
+
+  readonly #settleMs: number
 
   /** `notify` gets the notices about sessions and sign-ins of this seat. */
-  constructor(gate: SeatGate, notify: (notice: GateNotice) => void) {
+  constructor(gate: SeatGate, notify: (notice: GateNotice) => void, settleMs: number = SETTLE_MS) {
     this.#gate = gate
+    this.#settleMs = settleMs
     this.#stopNotices = gate.onNotice((notice) => {
       const isOwn =
         notice.type === 'leave' ? this.#tokens.has(notice.identity) : this.#sessions.has(notice.session)
@@ -59,7 +75,10 @@ export class Seat {
     const key = keyOf(source)
     const left = (this.#sources.get(key) ?? 0) - 1
     if (left > 0) this.#sources.set(key, left)
-    else this.#sources.delete(key)
+    else {
+      this.#sources.delete(key)
+      this.#pace.forget(key)
+    }
   }
 
   /**
@@ -68,7 +87,6 @@ export class Seat {
    */
   async ask(method: GateMethod, request: unknown): Promise<unknown> {
     if (this.#isClosed) throw new Error('the session worker has ended')
-    if (this.#running.size >= MAX_OPEN_REQUESTS) throw new BreachError('too many requests at a time')
     const answer = this.#answer(method, request)
     this.#running.add(answer)
     try {
@@ -85,11 +103,13 @@ export class Seat {
   async close(reason: string): Promise<{ closed: string[]; failures: unknown[] }> {
     this.#isClosed = true
     this.#stopNotices()
+    this.#pace.end()
     const closed: string[] = []
     const failures: unknown[] = []
-    // Requests in progress may open a session, or close one, yet.
-    await Promise.allSettled(this.#running)
-    const turns = [...this.#sessions]
+    // Requests in progress may open a session, or close one, yet. One that takes longer ends what it has opened.
+    await Promise.race([Promise.allSettled(this.#running), sleep(this.#settleMs, undefined, { ref: false })])
+    this.#ended = reason
+    const turns = [...this.#sessions].filter((id) => !this.#opening.has(id) && !this.#closing.has(id))
     const ended = Array.from({ length: SEALED_TOGETHER }, async () => {
       for (let session = turns.pop(); session !== undefined; session = turns.pop()) {
         await this.#gate.abandon(session, reason).then(
@@ -135,6 +155,8 @@ export class Seat {
       }
       case 'event':
         return await this.#event(requestOf(method, asked))
+      case 'hostKey':
+        return await this.#hostKey(requestOf(method, asked))
       default:
         return await this.#ofSession(method, asked)
     }
@@ -142,23 +164,33 @@ export class Seat {
 
   async #authenticate(request: GateRequest<'authenticate'>): Promise<unknown> {
     this.#requireSource(request.source)
+    await this.#pace.turn('authenticate', keyOf(request.source))
+    if (this.#tokens.size + this.#challenges.size >= MAX_SIGN_INS) throw new Error('too many sign-ins')
     // A guess at another worker's challenge is answered like any wrong answer.
     if ('challenge' in request.proof && request.proof.method === 'keyboard-interactive') {
       if (!this.#challenges.delete(request.proof.challenge)) return { result: 'rejected' }
     }
     const answer = await this.#gate.authenticate(request)
-    if (answer.result === 'accepted') this.#tokens.add(answer.identity.token)
-    if (answer.result === 'challenge') this.#challenges.add(answer.challenge.id)
+    if (answer.result === 'accepted') await this.#keep(answer.identity.token, this.#tokens)
+    if (answer.result === 'challenge') await this.#keep(answer.challenge.id, this.#challenges)
     return answer
+  }
+
+  /** Adds a sign-in or a challenge, or gives it up if the worker's have been. */
+  async #keep(identity: string, own: Set<string>): Promise<void> {
+    if (this.#ended === undefined) own.add(identity)
+    else await this.#gate.leave({ identity })
   }
 
   async #open(request: OpenRequest): Promise<unknown> {
     this.#requireToken(request.identity)
     this.#requireSource(request.source)
+    await this.#pace.turn('open', request.identity)
     let session: string | undefined
     try {
       const answer = await this.#gate.open(request, (id) => {
         session = id
+        this.#opening.add(id)
         this.#sessions.add(id)
       })
       if (answer.result !== 'opened' && session !== undefined) this.#sessions.delete(session)
@@ -166,6 +198,11 @@ export class Seat {
     } catch (error) {
       if (session !== undefined && !this.#gate.isRunning(session)) this.#sessions.delete(session)
       throw error
+    } finally {
+      if (session !== undefined) {
+        this.#opening.delete(session)
+        await this.#endLate(session)
+      }
     }
   }
 
@@ -177,25 +214,49 @@ export class Seat {
     try {
       await this.#gate.close(request)
       this.#sessions.delete(session)
+      this.#pace.forget(session)
     } finally {
       this.#closing.delete(session)
+      await this.#endLate(session)
     }
   }
 
+  /** Ends a session that a request has opened, or has failed to close, after all others were ended. */
+  async #endLate(session: string): Promise<void> {
+    if (this.#ended !== undefined && this.#gate.isRunning(session))
+      await this.#gate.abandon(session, this.#ended)
+  }
+
+  /** A session's events come one by one: proxies/session/event-queue.ts. */
   async #event(request: GateRequest<'event'>): Promise<void> {
-    this.#requireSession(request.session)
+    const { session } = request
+    this.#requireSession(session)
+    if (this.#telling.has(session)) throw new BreachError('it sent two events of a session at a time')
+    this.#telling.add(session)
     try {
+      await this.#pace.turn('event', session, weightOf(request))
       await this.#gate.event(request)
     } catch (error) {
       throw error instanceof ForeignFieldError ? new BreachError(error.message) : error
+    } finally {
+      this.#telling.delete(session)
     }
+  }
+
+  async #hostKey(request: GateRequest<'hostKey'>): Promise<unknown> {
+    this.#requireSession(request.session)
+    await this.#pace.turn('hostKey', request.session)
+    return await this.#gate.hostKey(request)
   }
 
   async #leave({ identity }: GateRequest<'leave'>): Promise<void> {
     const isOwn = this.#tokens.delete(identity) || this.#challenges.delete(identity)
     // A challenge that was answered, or a sign-in that was withdrawn, is gone already.
-    if (isOwn) await this.#gate.leave({ identity })
-    else if (this.#gate.isSignedIn(identity)) throw new BreachError('it named the sign-in of another worker')
+    if (isOwn) {
+      this.#pace.forget(identity)
+      await this.#gate.leave({ identity })
+    } else if (this.#gate.isSignedIn(identity))
+      throw new BreachError('it named the sign-in of another worker')
   }
 
   #ofSession<M extends Exclude<GateMethod, OwnCase>>(method: M, asked: unknown): Promise<unknown> {
@@ -225,4 +286,11 @@ export class Seat {
 
 function keyOf({ address, port }: Source): string {
   return `${address} ${port}`
+}
+
+/** Number of events of usual length that this one takes the room of. */
+function weightOf({ fields }: GateRequest<'event'>): number {
+  const lengths = Object.values(fields).map((value) => (typeof value === 'string' ? value.length : 8))
+  const bytes = lengths.reduce((sum, length) => sum + Math.min(length, MAX_VALUE), 0)
+  return Math.max(1, bytes / EVENT_BYTES)
 }

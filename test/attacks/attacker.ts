@@ -20,6 +20,8 @@ export type Order =
   | { id: number; do: 'ask'; method: string; request: object }
   /** Sends any message to the broker, without an answer. */
   | { id: number; do: 'send'; message: object }
+  /** Sends this request again and again, each when the one before is answered. Returns how many were. */
+  | { id: number; do: 'repeat'; method: string; request: object; milliseconds: number }
   /** `done`, or the error's name. */
   | { id: number; do: 'try'; what: keyof typeof ATTEMPTS; on: string }
 
@@ -109,10 +111,17 @@ function serveTest(): void {
 
 async function carryOut(order: Order): Promise<unknown> {
   switch (order.do) {
-    case 'ask': {
-      const id = asked++
-      send({ type: 'ask', id, method: order.method, request: order.request })
-      return await new Promise((resolve) => answers.set(id, resolve))
+    case 'ask':
+      return await ask(order.method, order.request)
+    case 'repeat': {
+      const end = performance.now() + order.milliseconds
+      const late = new Promise<'late'>((resolve) => setTimeout(resolve, order.milliseconds, 'late'))
+      let answered = 0
+      while (performance.now() < end) {
+        if ((await Promise.race([ask(order.method, order.request), late])) === 'late') break
+        answered++
+      }
+      return answered
     }
     case 'send':
       send(order.message)
@@ -120,6 +129,12 @@ async function carryOut(order: Order): Promise<unknown> {
     case 'try':
       return await ATTEMPTS[order.what](order.on)
   }
+}
+
+function ask(method: string, request: object): Promise<unknown> {
+  const id = asked++
+  send({ type: 'ask', id, method, request })
+  return new Promise((resolve) => answers.set(id, resolve))
 }
 
 function send(message: object): void {

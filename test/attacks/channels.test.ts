@@ -47,6 +47,19 @@ describeAttacks('channels', (setting) => {
       expect(rows.at(-1)).toMatchObject({ result: 'failure', reason: expect.stringMatching(/window/) })
     })
 
+    test('a packet that was changed on its way ends the session, and the audit log says so', async () => {
+      const before = await bastion.closedSessions()
+      const client = await arrive()
+      await begin(client, 'sleep 100')
+      client.socket.write(Buffer.alloc(256, 0x10))
+      await client.untilClosed()
+      const rows = await bastion.closedSessions(before.length + 1)
+      expect(rows.at(-1)).toMatchObject({
+        result: 'failure',
+        reason: expect.stringMatching(/^the client broke the SSH protocol: a packet/),
+      })
+    })
+
     test('a window that is widened over 2^32 ends the session', async () => {
       const client = await arrive()
       const id = await begin(client, 'cat', OWN, 0xffff0000)

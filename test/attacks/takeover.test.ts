@@ -14,6 +14,7 @@ import type { AuthenticateAnswer, Gate, OpenAnswer, OpenSession, Source } from '
 import { MessageReader } from '../../src/contract/message-reader.ts'
 import { encodeMessage } from '../../src/contract/wire.ts'
 import { type GateMethod, HANDLES_DESCRIPTOR, WORKER_DESCRIPTORS } from '../../src/contract/worker.ts'
+import { RATES } from '../../src/workers/pace.ts'
 import { SessionWorker, type WorkerCommand, type WorkerEnd } from '../../src/workers/process.ts'
 import { until } from '../until.ts'
 import { Client, commonOptions, doors, fakeCommand } from '../workers/fake-workers.ts'
@@ -262,6 +263,30 @@ describe('by messages it cannot', () => {
     const fields = { user: 'admin', object: 'ops2' }
     expect(await attacker.ask('event', { session, code: 'object.delete', fields })).toBe('gone')
     await expectEnded('because it broke the rules of its messages')
+  })
+
+  test('fill the audit log: the events of a session have a rate, and long ones count as many', async () => {
+    const { id: session } = await openedSession()
+    const long = 'x'.repeat(10_000)
+    const fields = { path: long, reason: long, sha256: long, direction: long, subprotocol: long }
+    const milliseconds = 3_000
+    const request = { session, code: 'file.transfer', fields }
+    const answered = await attacker.order({ do: 'repeat', method: 'event', request, milliseconds })
+    const { burst, perSecond } = RATES.event
+    // Each of its values is kept up to 2 KiB, and an event of 1 KiB counts as one.
+    const most = (burst + (perSecond * milliseconds) / 1_000) / 10 + 1
+    expect(answered).toBeGreaterThan(burst / 20)
+    expect(answered).toBeLessThanOrEqual(most)
+    const written = (await world.codes()).filter((code) => code === 'file.transfer')
+    expect(written.length).toBeLessThanOrEqual(most + 1)
+    await clients[0]!.echo('not disturbed')
+  })
+
+  test('send two events of a session at a time: it is ended', async () => {
+    const { id: session } = await openedSession()
+    const event = () => attacker.ask('event', { session, code: 'command', fields: { object: 'ls' } })
+    await Promise.all(Array.from({ length: 200 }, event))
+    await expectEnded('it sent two events of a session at a time')
   })
 
   test.each([

@@ -1,19 +1,24 @@
 /** The build of a clone, and the program that runs it: with small sources in a folder of their own. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import {
   appendFileSync,
   cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { build, isBuilt } from '../../bin/built.mjs'
+import { build, builtProgram } from '../../bin/built.mjs'
 import { run } from '../peers/process.ts'
+import { until } from '../until.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 /** Prints how it was started. */
@@ -40,6 +45,14 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
+const builds = () => readdirSync(join(folder, 'dist')).filter((name) => name !== 'current')
+
+/** Makes all builds two hours old. */
+function age(): void {
+  const then = Date.now() / 1_000 - 7_200
+  for (const name of builds()) utimesSync(join(folder, 'dist', name), then, then)
+}
+
 /** Runs bin/sallyport.js of the folder; resolves to what its program printed. */
 async function started(words: string[], env: NodeJS.ProcessEnv = {}) {
   const { MALLOC_ARENA_MAX, MALLOC_TRIM_THRESHOLD_, ...plain } = process.env
@@ -50,13 +63,13 @@ async function started(words: string[], env: NodeJS.ProcessEnv = {}) {
 }
 
 test('a clone runs from its sources until they are built, and again after a change', async () => {
-  expect(isBuilt(folder)).toBe(false)
+  expect(builtProgram(folder)).toBeUndefined()
   expect(await started(['version'])).toMatchObject({ kind: 'sources', words: ['version'] })
   build(folder, { checks: false })
-  expect(isBuilt(folder)).toBe(true)
+  expect(builtProgram(folder)).toBeDefined()
   expect(await started(['version'])).toMatchObject({ kind: 'build', words: ['version'] })
   appendFileSync(join(folder, 'src', 'kind.ts'), '// changed\n')
-  expect(isBuilt(folder)).toBe(false)
+  expect(builtProgram(folder)).toBeUndefined()
   expect(await started(['version'])).toMatchObject({ kind: 'sources' })
 })
 
@@ -65,20 +78,65 @@ test('a build has no output of a source that was removed, and none of types that
   writeFileSync(other, 'export const other: number = 1\n')
   build(folder, { checks: true })
   rmSync(other)
-  expect(isBuilt(folder)).toBe(false)
+  expect(builtProgram(folder)).toBeUndefined()
   build(folder, { checks: true })
-  expect(existsSync(join(folder, 'dist', 'src', 'main.js'))).toBe(true)
-  expect(existsSync(join(folder, 'dist', 'src', 'other.js'))).toBe(false)
+  const program = builtProgram(folder)!
+  expect(existsSync(program)).toBe(true)
+  expect(existsSync(join(dirname(program), 'other.js'))).toBe(false)
 
   writeFileSync(other, "export const other: number = 'no number'\n")
   expect(() => build(folder, { checks: true })).toThrow('Command failed')
-  expect(isBuilt(folder)).toBe(false)
+  expect(builtProgram(folder)).toBeUndefined()
 })
 
 test('a package, which has no sources, runs its build', async () => {
   build(folder, { checks: false })
   for (const name of ['src', 'proxies', 'recordings']) rmSync(join(folder, name), { recursive: true })
   expect(await started(['version'])).toMatchObject({ kind: 'build' })
+})
+
+test('a broker that runs keeps its build: later builds are beside it, and go when nothing runs from them', async () => {
+  // Loads a part of it late, as a broker starts its workers.
+  const late = join(folder, 'src', 'late.ts')
+  const main = `setTimeout(() => undefined, 60_000)
+process.on('SIGUSR2', async () => {
+  const { kind } = await import('./late.ts')
+  console.log(kind)
+})
+console.log('ready')
+`
+  writeFileSync(join(folder, 'src', 'main.ts'), main)
+  writeFileSync(late, "export const kind: string = 'of the broker'\n")
+  build(folder, { checks: false })
+  const broker = spawn(process.execPath, [join(folder, 'bin', 'sallyport.js'), 'serve'])
+  let said = ''
+  broker.stdout.on('data', (text) => {
+    said += text
+  })
+  try {
+    await until('the broker', () => (said.includes('ready') ? true : undefined))
+    writeFileSync(late, "export const kind: string = 'of a later build'\n")
+    build(folder, { checks: false })
+    appendFileSync(late, '// once more\n')
+    age()
+    build(folder, { checks: false })
+    expect(builds()).toHaveLength(2)
+    broker.kill('SIGUSR2')
+    await until('the late part', () => (said.includes('of ') ? true : undefined))
+    expect(said).toContain('of the broker')
+  } finally {
+    const ended = once(broker, 'exit')
+    broker.kill('SIGKILL')
+    await ended
+  }
+  appendFileSync(late, '// and again\n')
+  build(folder, { checks: false })
+  // A young one stays.
+  expect(builds()).toHaveLength(2)
+  age()
+  appendFileSync(late, '// and again\n')
+  build(folder, { checks: false })
+  expect(builds()).toHaveLength(1)
 })
 
 test('serve runs with the settings for little memory, and keeps those of the environment', async () => {

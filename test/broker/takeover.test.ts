@@ -28,11 +28,13 @@ interface Stub {
   release: () => void
   sessions: LinkedSession[]
   killed: string[]
+  /** Links that are refused before one is not. */
+  refusals: number
 }
 
 async function stubBroker(status: Partial<ControlStatus> = {}): Promise<Stub> {
   const release = holdDataFolder(folder)
-  const stub = { release, sessions: [] as LinkedSession[], killed: [] as string[] }
+  const stub = { release, sessions: [] as LinkedSession[], killed: [] as string[], refusals: 0 }
   const handler: ControlHandler = {
     status: () => ({
       version: CONTROL_VERSION,
@@ -47,7 +49,10 @@ async function stubBroker(status: Partial<ControlStatus> = {}): Promise<Stub> {
       server.makeRoom()
       release()
     },
-    link: () => stub.sessions,
+    link: () => {
+      if (stub.refusals-- > 0) throw new Error('not now')
+      return stub.sessions
+    },
     kill: async ({ session, by }) => {
       stub.killed.push(`${session} by ${by}`)
       return true
@@ -58,7 +63,7 @@ async function stubBroker(status: Partial<ControlStatus> = {}): Promise<Stub> {
     server.drain()
     server.close()
   })
-  return { ...stub, server }
+  return Object.assign(stub, { server })
 }
 
 const session = (id: string): LinkedSession => ({
@@ -117,6 +122,7 @@ test.each<[string, Partial<ControlStatus>, string]>([
   ],
   ['with other messages', { version: CONTROL_VERSION + 1 }, 'because they do not speak with one another'],
   ['that is stopping', { state: 'draining' }, 'the broker (process 42) is stopping'],
+  ['that is starting', { state: 'starting' }, 'the broker (process 42) is starting'],
 ])('a broker %s is left alone', async (_, status, reason) => {
   await stubBroker(status)
   await expect(Hold.open(folder, {})).rejects.toThrow(reason)
@@ -180,4 +186,21 @@ test('a link that breaks is made again while its broker lives', async () => {
   expect([...elsewhere.keys()]).toEqual(['two'])
   expect(await elsewhere.get('two')?.kill('enough', 'admin')).toBe(true)
   expect(happened).toEqual(['one found', 'two found', 'one closed'])
+})
+
+test('a link that cannot be made again at once is tried until it can', async () => {
+  const stub = await stubBroker()
+  stub.sessions.push(session('one'), session('two'))
+  stub.server.makeRoom()
+  const { elsewhere, happened } = await linked()
+  stub.refusals = 3
+  stub.sessions.shift()
+  stub.server.close()
+  await until('the new link', () => (happened.includes('one closed') ? true : undefined))
+  expect(stub.refusals).toBe(-1)
+  expect([...elsewhere.keys()]).toEqual(['two'])
+  stub.server.onSessionClosed('two')
+  await until('the end', () => (elsewhere.size === 0 ? true : undefined))
+  // The fault is reported once.
+  expect(happened.slice(2)).toEqual([expect.stringContaining('not now'), 'one closed', 'two closed'])
 })

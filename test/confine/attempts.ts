@@ -52,6 +52,7 @@ const CLONE_INVALID = 0x800 | constants.signals.SIGCHLD
 const AF_UNIX = 1
 const AF_INET = 2
 const SOCK_STREAM = 1
+const SOCK_DGRAM = 2
 
 const text = (value: string): Uint8Array => Buffer.from(`${value}\0`)
 const names = new Map(Object.entries(constants.errno).map(([name, number]) => [number as number, name]))
@@ -142,6 +143,8 @@ const attempts: Record<string, () => number> = {
   'share memory': () => call(FORBIDDEN.shmget, 0, 4096, 0o1600),
   'listen on a port of no choice': listenUnbound,
   'reach a service of the machine': () => call(CALLS.socket, AF_UNIX, SOCK_STREAM, 0),
+  'reach a service of the machine by one of a pair': () =>
+    call(FORBIDDEN.socketpair, AF_UNIX, SOCK_DGRAM, 0, Buffer.alloc(8)),
   'use another transport': () => call(CALLS.socket, AF_INET, SOCK_STREAM, 262),
   'set up a ring': () => call(FORBIDDEN.io_uring_setup, 4, Buffer.alloc(120)),
   'use keys of the kernel': () => call(FORBIDDEN.keyctl, 0, -3, 1),

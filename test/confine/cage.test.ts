@@ -120,6 +120,7 @@ const ATTEMPTS: Readonly<Record<string, readonly [free: string, caged: string]>>
   'take memory as a file': ['done', 'EPERM'],
   'share memory': ['done', 'EPERM'],
   'reach a service of the machine': ['done', 'EPERM'],
+  'reach a service of the machine by one of a pair': ['done', 'EPERM'],
   'use another transport': ['done', 'EPERM'],
   'set up a ring': ['done', 'EPERM'],
   'use keys of the kernel': ['done', 'EPERM'],

@@ -127,6 +127,22 @@ test('a broker that was replaced is found, and its end does not remove the socke
   expect((await (await connect()).status()).pid).toBe(43)
 })
 
+test('a broker that is asked to leave learns that the asking one has gone', async () => {
+  let isThere: (() => boolean) | undefined
+  await serve(folder, {
+    takeOver: (_request, there) => {
+      isThere = there
+      return new Promise(() => undefined)
+    },
+  })
+  const client = await connect()
+  client.ask({ type: 'takeOver', pid: 1 }).catch(() => undefined)
+  await until('the request', () => isThere)
+  expect(isThere!()).toBe(true)
+  client.destroy()
+  await until('the end of the asking one', () => (isThere!() ? undefined : true))
+})
+
 test('a linked client gets all sessions, and the end of each', async () => {
   const sessions: LinkedSession[] = Array.from({ length: 1_234 }, (_, i) => ({
     id: `${i}`.padStart(128, '0'),

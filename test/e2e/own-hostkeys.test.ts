@@ -17,7 +17,9 @@ import { type RawClient, signInRaw } from '../attacks/raw.ts'
 import { begin } from '../attacks/setting.ts'
 import { type Broker, startBroker } from '../peers/broker.ts'
 import { ssh } from '../peers/openssh.ts'
+import { descendants } from '../peers/process.ts'
 import { dbclient, plink } from '../peers/putty.ts'
+import { until } from '../until.ts'
 import { ALL_RIGHTS, type Bastion, startBastion } from './bastion.ts'
 
 const BANNER = 'This way is watched.\nGo on only if you may.'
@@ -68,6 +70,32 @@ test('a client with UpdateHostKeys goes through a change of keys without a word'
   expect((await ssh(bastion.home, strict, ['true'])).code).toBe(0)
   // A key that is no longer announced is removed.
   expect(readFileSync(bastion.home.knownHosts, 'utf8')).not.toContain(old.toString('base64'))
+})
+
+test('a worker that begins after a reload has the keys of the others, whatever the files have become', async () => {
+  const file = join(folder, 'ssh_host_ed25519_key')
+  const [privateText, publicText] = [readFileSync(file, 'utf8'), readFileSync(`${file}.pub`, 'utf8')]
+  bastion.home.trust(broker.ports.ssh, publicText)
+  const later = newSshKey('ed25519')
+  try {
+    writeFileSync(file, later.private)
+    writeFileSync(`${file}.pub`, later.public)
+    process.kill(broker.pid, 'SIGHUP')
+    await until('the reload', () =>
+      broker.log().includes('the configuration was read again') ? true : undefined,
+    )
+    const [worker] = descendants(broker.pid)
+    process.kill(worker!, 'SIGKILL')
+    await until('the next worker', () => {
+      const [next] = descendants(broker.pid)
+      return next !== undefined && next !== worker ? next : undefined
+    })
+    const strict = bastion.login({ options: ['StrictHostKeyChecking=yes', 'HostKeyAlgorithms=ssh-ed25519'] })
+    expect(await ssh(bastion.home, strict, ['true'])).toMatchObject({ code: 0 })
+  } finally {
+    writeFileSync(file, privateText)
+    writeFileSync(`${file}.pub`, publicText)
+  }
 })
 
 describe('by hand', () => {

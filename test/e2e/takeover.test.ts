@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { ControlClient } from '../../src/control/client.ts'
 import { type Broker, startBroker } from '../peers/broker.ts'
 import { ssh, sshTerminal } from '../peers/openssh.ts'
 import { describeWithPeers } from '../peers/program.ts'
@@ -183,6 +184,55 @@ describeWithPeers('a broker that replaces another', ['sshd', 'ssh'], () => {
     })
     expect(await bastion.broker.ended).toBe(0)
   })
+
+  test('a newer one that dies while it takes over leaves the listeners to the old one', SLOW, async () => {
+    const terminal = await openSession()
+    const dying = await ControlClient.connect(join(dataFolder, 'control.sock'))
+    dying!.ask({ type: 'takeOver', pid: 1 }).catch(() => undefined)
+    await dying!.status()
+    dying!.destroy()
+    await until('the report', () =>
+      bastion.broker.log().includes('the broker that was to replace this one has ended') ? true : undefined,
+    )
+    expect(await ssh(bastion.home, bastion.login(), ['echo served'])).toMatchObject({ stdout: 'served\n' })
+    const broker = await replace()
+    await typed(terminal, 'after')
+    expect(await current(broker)).toHaveLength(1)
+    terminal.send('\x04')
+    expect(await terminal.exit()).toBe(0)
+    expect(await bastion.broker.ended).toBe(0)
+  })
+
+  test(
+    'answers on its control socket from the takeover on, and is drained when it has started',
+    SLOW,
+    async () => {
+      const states: string[] = []
+      const replaced = replace().catch(() => undefined)
+      const path = join(dataFolder, 'control.sock')
+      const drained = await until(
+        'a broker that starts',
+        async () => {
+          const client = await ControlClient.connect(path)
+          if (!client) return undefined
+          const status = await client.status().catch(() => undefined)
+          if (status) states.push(status.state)
+          if (status?.state === 'starting') {
+            await client.ask({ type: 'drain', graceMs: 0 })
+            return client
+          }
+          client.destroy()
+          return status && status.pid !== bastion.broker.pid ? null : undefined
+        },
+        SLOW.timeout,
+      )
+      expect(drained, states.join()).not.toBeNull()
+      await drained!.onClosed
+      await replaced
+      expect(controlSockets()).toEqual([])
+      newer = undefined
+    },
+  )
 
   test('a backup is whole while both run, and the keys stay as they are', SLOW, async () => {
     const terminal = await openSession()

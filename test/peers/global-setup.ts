@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { builtProgram } from '../../bin/built.mjs'
 import { PROGRAM } from './broker.ts'
 import { PORT_CLAIMS } from './process.ts'
 import { makeRsaHostKey } from './rsa-host-key.ts'
@@ -16,7 +17,9 @@ export default function setup(): (() => void) | undefined {
   if (process.env[PORT_CLAIMS] !== undefined) return undefined
   installPrograms()
   // The tests start hundreds of brokers and commands: a build starts in half the time of the sources.
-  process.env[PROGRAM] = join(ROOT, 'dist', 'src', 'main.js')
+  const program = builtProgram(ROOT)
+  if (program === undefined) throw new Error('the sources could not be built')
+  process.env[PROGRAM] = program
   const claims = mkdtempSync(join(tmpdir(), 'sallyport-ports-'))
   process.env[PORT_CLAIMS] = claims
   const removeKey = makeRsaHostKey()

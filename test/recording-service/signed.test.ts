@@ -3,14 +3,16 @@ import { Buffer } from 'node:buffer'
 import { readFileSync, statSync } from 'node:fs'
 import { truncate } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import {
   type CheckpointPlace,
   encodeCheckpoint,
   encodeStatement,
+  parseStatement,
 } from '../../recordings/container/format/checkpoint.ts'
 import { FILE_NAME } from '../../recordings/container/format/limits.ts'
 import { FRAME } from '../../recordings/container/frames.ts'
+import { SessionFile } from '../../recordings/container/session-file.ts'
 import { RecordingWriter, type WriterOptions } from '../../recordings/container/writer.ts'
 import { RecordingService } from '../../src/recording-service/service.ts'
 import type { Reached } from '../../src/recording-service/signed.ts'
@@ -24,6 +26,7 @@ import {
   removeRoots,
   SESSION,
 } from '../recordings/support.ts'
+import { until } from '../until.ts'
 import { serviceFile } from './service-file.ts'
 
 const OTHER = '01JD0000000000000000000002'
@@ -211,4 +214,30 @@ describe('the end of a recording', () => {
     await truncate(join(directory, FILE_NAME), size)
     expect(await recordingService.ended(SESSION)).toEqual({ state: 'failed', size, frames: 0, digest: '' })
   })
+})
+
+test('a recording whose end is on its way to the disk is sealed, and not failed', async () => {
+  const { writer } = await writing()
+  writer.write(FRAME.channelOpen, 0, Buffer.from('{}'))
+  await writer.flush()
+  const disk = Promise.withResolvers<void>()
+  const isLast = () => parseStatement(Buffer.from(asked.at(-1)!))?.checkpoint.kind === 'sealed'
+  const append = SessionFile.prototype.append
+  const slow = vi.spyOn(SessionFile.prototype, 'append').mockImplementation(async function (
+    this: SessionFile,
+    ...given
+  ) {
+    if (isLast()) await disk.promise
+    return await append.apply(this, given)
+  })
+  const closing = writer.close({ result: 'success' })
+  await until('the last append', () => (isLast() ? true : undefined))
+  await new Promise((resolve) => setImmediate(resolve))
+  const ended = recordingService.ended(SESSION)
+  const late = new Promise((resolve) => setTimeout(resolve, 300, 'waits'))
+  expect(await Promise.race([ended, late])).toBe('waits')
+  disk.resolve()
+  const { size, digest } = await closing
+  slow.mockRestore()
+  expect(await ended).toMatchObject({ state: 'sealed', size, digest })
 })

@@ -42,7 +42,7 @@ export const MODES = {
   'floods standard error': { connection: () => floodErrors() },
   'closes the messages': { connection: () => void socket.destroy() },
   'closes the handles': { connection: () => process.disconnect() },
-  'asks without end': { connection: (source) => askWithoutEnd(source) },
+  'asks without end': { connection: (source) => void askWithoutEnd(source) },
 } satisfies Record<string, Fake>
 export type Mode = keyof typeof MODES
 
@@ -155,9 +155,13 @@ function floodErrors(): void {
   for (let i = 0; i < 200; i++) writeSync(2, text)
 }
 
-function askWithoutEnd(source: Source): void {
+/** Asks what has no pace of its own. */
+async function askWithoutEnd(source: Source): Promise<void> {
+  const signedIn = (await ask('authenticate', signInOf('ops1', source))) as AuthenticateAnswer
+  if (signedIn.result !== 'accepted') return
+  const { token: identity } = signedIn.identity
   const more = (): void => {
-    while (!socket.writableNeedDrain) void ask('authenticate', signInOf('ops1', source))
+    while (!socket.writableNeedDrain) void ask('targets', { identity, protocol: 'SSH' })
     socket.once('drain', more)
   }
   more()

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { AuthenticateAnswer } from '../../src/contract/gate.ts'
 import type { Bound } from '../../src/sockets/accept.ts'
 import { SessionWorker, type WorkerEnd } from '../../src/workers/process.ts'
+import type { SeatGate } from '../../src/workers/seat.ts'
 import { until } from '../until.ts'
 import type { Mode } from './fake-worker.ts'
 import { Client, type Common, commonOptions, doors, fakeCommand, noGate } from './fake-workers.ts'
@@ -197,9 +198,13 @@ describe('hangs', () => {
 
   test('asks without end: it is read no further than it is answered', async () => {
     const answers: (() => void)[] = []
-    const authenticate = () =>
-      new Promise<AuthenticateAnswer>((resolve) => answers.push(() => resolve({ result: 'rejected' })))
-    const worker = await start('asks without end', { gate: { ...noGate(), authenticate }, pingMs: 20 })
+    const identity = { token: 'T' } as Extract<AuthenticateAnswer, { result: 'accepted' }>['identity']
+    const gate: SeatGate = {
+      ...noGate(),
+      authenticate: async () => ({ result: 'accepted', identity }),
+      targets: () => new Promise((resolve) => answers.push(() => resolve({ targets: [], total: 0 }))),
+    }
+    const worker = await start('asks without end', { gate, pingMs: 20 })
     await client(worker)
     const full = () => until('many requests', () => (answers.length >= 4_000 ? true : undefined), 60_000)
     await full()

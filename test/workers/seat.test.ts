@@ -12,7 +12,8 @@ import type {
 import type { GateMethod, GateRequest } from '../../src/contract/worker.ts'
 import { FACTORY_CONNECTION_POLICIES } from '../../src/model/objects.ts'
 import { SSH_OPTIONS } from '../../src/model/ssh-options.ts'
-import { MAX_OPEN_REQUESTS, Seat } from '../../src/workers/seat.ts'
+import { type Paced, RATES, WORKER_RATE } from '../../src/workers/pace.ts'
+import { MAX_SIGN_INS, Seat } from '../../src/workers/seat.ts'
 import { signInOf } from './sign-in.ts'
 import { type GateWorld, gateWorld, HOST_KEY, OTHER_SOURCE, SOURCE, writing } from './world.ts'
 
@@ -271,6 +272,30 @@ describe('one credential for one proof', () => {
     expect(await keyOf(last.session.id)).toEqual({ result: 'accepted', credentials })
   })
 
+  test('a session that would get none has no host key judged: it pins and offers none', async () => {
+    const identity = await tokenAt(seat, 'ops1')
+    const answers = (await Promise.all([open(identity), open(identity)])) as Extract<
+      OpenAnswer,
+      { result: 'opened' }
+    >[]
+    const [first, second] = answers.map(({ session }) => session.id)
+    const falseKey = Buffer.from(HOST_KEY)
+    falseKey.fill(9, falseKey.length - 32)
+    const keys = await Promise.all([keyOf(first!), seat.ask('hostKey', { session: second!, key: falseKey })])
+    expect(keys).toMatchObject([{ result: 'accepted', credentials }, { result: 'refused' }])
+    expect((await world.codes()).filter((code) => code.startsWith('hostkey.'))).toEqual(['hostkey.new'])
+  })
+
+  test('a key that is refused costs nothing', async () => {
+    const identity = await tokenAt(seat, 'ops1')
+    const answer = (await open(identity)) as Extract<OpenAnswer, { result: 'opened' }>
+    const session = answer.session.id
+    expect(await seat.ask('hostKey', { session, key: new Uint8Array(3) })).toMatchObject({
+      result: 'refused',
+    })
+    expect(await keyOf(session)).toEqual({ result: 'accepted', credentials })
+  })
+
   test('no target but that of the user is listed or opened', async () => {
     const identity = await tokenAt(seat, 'ops1')
     expect(await seat.ask('targets', { identity, protocol: 'SSH' })).toMatchObject({
@@ -377,6 +402,42 @@ describe('when the worker ends', () => {
     expect(failures).toEqual([new Error('disk full')])
   })
 
+  /** A seat that does not wait for requests in progress. */
+  function hasty(): Seat {
+    const made = new Seat(world.gate, () => undefined, 0)
+    made.arrived(SOURCE)
+    return made
+  }
+
+  test('a disk that hangs holds up neither its end nor that of its sessions', {
+    timeout: 30_000,
+  }, async () => {
+    const mine = await openedAt(seat, 'ops1')
+    vi.spyOn(world.gate, 'appendRecording').mockImplementation(() => new Promise(() => undefined))
+    void seat.ask('appendRecording', { session: mine.id, offset: 0, parts: [new Uint8Array(4)] })
+    const { closed } = await seat.close('died')
+    expect(closed).toHaveLength(1)
+    expect(world.gate.running).toBe(0)
+  })
+
+  test('what is opened later still is ended at once', async () => {
+    const seat = hasty()
+    const identity = await tokenAt(seat, 'ops1')
+    const disk = Promise.withResolvers<void>()
+    const prepare = world.recordings.prepare.bind(world.recordings)
+    vi.spyOn(world.recordings, 'prepare').mockImplementation(async (...given) => {
+      await disk.promise
+      return await prepare(...given)
+    })
+    const opening = seat.ask('open', { identity, protocol: 'SSH', source: SOURCE })
+    await seat.close('died')
+    disk.resolve()
+    await opening
+    expect(world.gate.running).toBe(0)
+    const { items } = await world.store.sessions.list({})
+    expect(items).toMatchObject([{ result: 'lost', reason: expect.stringContaining('died') }])
+  })
+
   test('its notices come no more', async () => {
     const { id } = await openedAt(seat, 'ops1')
     const closing = seat.close('died')
@@ -386,12 +447,149 @@ describe('when the worker ends', () => {
   })
 })
 
-test('more requests at a time than thousands of sessions make are a breach', async () => {
-  const gate = { ...seatGate(), authenticate: () => new Promise<never>(() => undefined) }
-  const flooded = new Seat(gate, () => undefined)
-  flooded.arrived(SOURCE)
-  for (let i = 0; i < MAX_OPEN_REQUESTS; i++) void flooded.ask('authenticate', signInOf('ops1', SOURCE))
-  expect(await errorOf(flooded.ask('authenticate', signInOf('ops1', SOURCE)))).toBe('BreachError')
+describe('the pace', () => {
+  /** A gate at which everything is done at once, and the number of requests that reached it. */
+  function fastGate() {
+    const reached = { event: 0, authenticate: 0, open: 0, hostKey: 0 }
+    let next = 0
+    const gate = {
+      ...seatGate(),
+      isRunning: () => true,
+      isSignedIn: () => true,
+      authenticate: async (): Promise<AuthenticateAnswer> => {
+        reached.authenticate++
+        const identity = { token: `token ${next++}`, user: 'ops1', displayName: '', hasTarget: true }
+        return { result: 'accepted', identity } as unknown as AuthenticateAnswer
+      },
+      open: async (_request: unknown, onRunning?: (session: string) => void) => {
+        reached.open++
+        onRunning?.(`session ${next}`)
+        return { result: 'opened', session: { id: `session ${next++}` } } as unknown as OpenAnswer
+      },
+      event: async () => void reached.event++,
+      hostKey: async () => {
+        reached.hostKey++
+        return { result: 'accepted' } as const
+      },
+      abandon: async () => '',
+      leave: async () => undefined,
+    }
+    const fast = new Seat(gate, () => undefined)
+    fast.arrived(SOURCE)
+    return { fast, reached }
+  }
+
+  /** Asks one after the other for that long. Returns how many were answered in the time. */
+  async function asked(milliseconds: number, ask: () => Promise<unknown>): Promise<number> {
+    const end = performance.now() + milliseconds
+    let done = 0
+    const late = new Promise<'late'>((resolve) => setTimeout(resolve, milliseconds, 'late'))
+    while (performance.now() < end) {
+      if ((await Promise.race([ask(), late])) === 'late') break
+      done++
+    }
+    return done
+  }
+
+  const eventOf = (session: string, object: string) => ({ session, code: 'command', fields: { object } })
+
+  test('events of a session wait, and no more are written than its rate has', async () => {
+    const { fast } = fastGate()
+    const { id } = await openedAt(fast, 'ops1')
+    const { burst, perSecond } = RATES.event
+    const done = await asked(1_000, () => fast.ask('event', eventOf(id, 'ls')))
+    expect(done).toBeGreaterThan(burst)
+    expect(done).toBeLessThan(burst + 2 * perSecond)
+    await fast.close('died')
+  })
+
+  test('a long event counts as many', async () => {
+    const { fast } = fastGate()
+    const { id } = await openedAt(fast, 'ops1')
+    const { burst, perSecond } = RATES.event
+    const long = 'x'.repeat(100_000)
+    const done = await asked(500, () => fast.ask('event', eventOf(id, long)))
+    expect(done).toBeGreaterThan(burst / 4)
+    expect(done).toBeLessThan((burst + perSecond) / 2 + 1)
+    await fast.close('died')
+  })
+
+  test('all sessions of a worker have a rate together', async () => {
+    const { fast, reached } = fastGate()
+    const signedIn = await Promise.all(Array.from({ length: 20 }, () => tokenAt(fast, 'ops1')))
+    const ids = await Promise.all(
+      signedIn.map(async (identity) => {
+        const answer = await fast.ask('open', { identity, protocol: 'SSH', source: SOURCE })
+        return (answer as Extract<OpenAnswer, { result: 'opened' }>).session.id
+      }),
+    )
+    const { burst, perSecond } = WORKER_RATE
+    await Promise.all(ids.map((id) => asked(1_000, () => fast.ask('event', eventOf(id, 'ls')))))
+    expect(reached.event).toBeGreaterThan(burst / 2)
+    expect(reached.event).toBeLessThan(burst + 2 * perSecond)
+    await fast.close('died')
+  })
+
+  test.each<[Paced, (fast: Seat, identity: string, session: string) => Promise<unknown>]>([
+    ['authenticate', (fast) => fast.ask('authenticate', signInOf('ops1', SOURCE))],
+    ['open', (fast, identity) => fast.ask('open', { identity, protocol: 'SSH', source: SOURCE })],
+    ['hostKey', (fast, _identity, session) => fast.ask('hostKey', { session, key: HOST_KEY })],
+  ])('%s has a burst, and waits then', async (paced, ask) => {
+    const { fast, reached } = fastGate()
+    const identity = await tokenAt(fast, 'ops1')
+    const answer = await fast.ask('open', { identity, protocol: 'SSH', source: SOURCE })
+    const session = (answer as Extract<OpenAnswer, { result: 'opened' }>).session.id
+    await asked(400, () => ask(fast, identity, session))
+    const { burst } = RATES[paced]
+    expect(reached[paced as keyof typeof reached]).toBeGreaterThanOrEqual(burst)
+    expect(reached[paced as keyof typeof reached]).toBeLessThan(burst + 3)
+    await fast.close('died')
+  })
+
+  test('it cannot be begun anew by giving up a name that is no sign-in', async () => {
+    const { fast } = fastGate()
+    const { id } = await openedAt(fast, 'ops1')
+    const { burst, perSecond } = RATES.event
+    const done = await asked(600, async () => {
+      await fast.ask('event', eventOf(id, 'ls'))
+      await errorOf(fast.ask('leave', { identity: id }))
+    })
+    expect(done).toBeLessThan(burst + perSecond)
+    await fast.close('died')
+  })
+
+  test('a worker holds no more sign-ins than thousands of clients have', async () => {
+    const { fast } = fastGate()
+    const { burst } = RATES.authenticate
+    for (let port = 0; port < MAX_SIGN_INS / burst; port++) {
+      const source = { ...OTHER_SOURCE, port }
+      fast.arrived(source)
+      for (let n = 0; n < burst; n++) await fast.ask('authenticate', signInOf('ops1', source))
+    }
+    await expect(fast.ask('authenticate', signInOf('ops1', SOURCE))).rejects.toThrow('too many sign-ins')
+    await fast.ask('leave', { identity: 'token 0' })
+    await fast.ask('authenticate', signInOf('ops1', SOURCE))
+    await fast.close('died')
+  })
+
+  test('what waits when the worker dies is dropped', async () => {
+    const { fast, reached } = fastGate()
+    const { id } = await openedAt(fast, 'ops1')
+    await asked(200, () => fast.ask('hostKey', { session: id, key: HOST_KEY }))
+    const begin = performance.now()
+    await fast.close('died')
+    expect(performance.now() - begin).toBeLessThan(1_000)
+    expect(reached.hostKey).toBe(RATES.hostKey.burst)
+  })
+
+  test('two events of a session at a time are a breach', async () => {
+    const { id } = await openedAt(seat, 'ops1')
+    const both = await Promise.all([
+      errorOf(seat.ask('event', eventOf(id, 'ls'))),
+      errorOf(seat.ask('event', eventOf(id, 'id'))),
+    ])
+    expect(both).toEqual(['answered', 'BreachError'])
+  })
 })
 
 /** Returns the gate as the worker of that seat has it. */

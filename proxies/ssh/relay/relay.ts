@@ -250,7 +250,10 @@ export class Relay implements ChannelHost {
   }
 
   #clientGone(): void {
-    if (!this.#ended) this.#drain()
+    if (this.#ended) return
+    const reason = this.client.failure
+    if (reason !== undefined) this.#dismissal ??= { result: 'failure', reason }
+    this.#drain()
   }
 
   /**

@@ -21,6 +21,8 @@ export interface PacketSource {
   readonly hasEnded: boolean
   /** Handles a payload, a view that the next read overwrites. May change the cipher. */
   deliver(payload: Buffer): void
+  /** Counts a packet of any kind, also one without a payload. */
+  count(bytes: number): void
 }
 
 export class PacketReader {
@@ -67,6 +69,7 @@ export class PacketReader {
       if (length > MAX_PACKET && payload[0] !== MSG_IGNORE)
         throw new MalformedError(`a packet of at most ${MAX_PACKET} bytes was expected, found ${length}`)
       if (payload.length > 0) this.#source.deliver(payload)
+      this.#source.count(length)
       if (this.#source.hasEnded) return undefined
       if (this.#source.decipher !== this.#decipher && !this.#follow()) return bytes.subarray(at)
     }

@@ -15,6 +15,7 @@ import { ReadTurn } from '../../net/read-turns.ts'
 import { READ_SIZE, takeReads } from '../../net/shared-read.ts'
 import { type GlobalRequest, MSG, parseGlobalRequest } from '../codec/messages.ts'
 import { AnswerOrder } from './answer-order.ts'
+import { failureOf } from './failure.ts'
 import type { Leg } from './leg.ts'
 import { KEX_TIMEOUT_MS, MAX_OWED, REKEY_LIMITS } from './limits.ts'
 import { PacketReader, type PacketSource } from './packet-reader.ts'
@@ -63,6 +64,7 @@ export class Transport implements Leg {
   mayRekey: (() => boolean) | undefined
   /** Called once when the connection has closed. */
   onClosed: (() => void) | undefined
+  failure: string | undefined
 
   readonly #peer: Ssh2Peer
   readonly #protocol: Ssh2Protocol
@@ -127,6 +129,8 @@ export class Transport implements Leg {
     const original = protocol._onPayload
     protocol._onPayload = (payload) => {
       if (this.#broken) return undefined
+      // The reader counts what it reads itself.
+      if (!this.#reader) this.#use(this.#received, payload.length)
       const type = payload[0]
       // Key exchanges are costly; one before the sign-in is enough.
       if (type === KEXINIT && this.#strict && this.onMessage === undefined) {
@@ -147,11 +151,11 @@ export class Transport implements Leg {
       if (this.onMessage) {
         if (type !== MSG.globalRequest || !this.#answersItself(payload)) this.onMessage(payload)
       } else if (this.#strict) this.breach()
-      this.#use(this.#received, payload.length)
       return undefined
     }
-    this.#peer.on('error', () => {
+    this.#peer.on('error', (error) => {
       this.#broken = true
+      this.failure ??= failureOf(error, options.strict ? 'client' : 'target')
     })
     this.#peer.on('handshake', () => {
       clearTimeout(this.#kexTimer)
@@ -205,6 +209,7 @@ export class Transport implements Leg {
         // A key exchange keeps views of its messages.
         handle(handle === protocol._onPayload ? payload : Buffer.from(payload))
       },
+      count: (bytes) => this.#use(this.#received, bytes),
     }
   }
 

@@ -13,6 +13,7 @@ interface World {
   /** Called with each payload, before it is received. */
   onPayload: (payload: Buffer) => void
   deliver(payload: Buffer): void
+  count(): void
 }
 
 function worldOf({ decipher }: Pair): World {
@@ -21,6 +22,7 @@ function worldOf({ decipher }: Pair): World {
     hasEnded: false,
     received: [],
     onPayload: () => undefined,
+    count: () => undefined,
     deliver(payload) {
       this.onPayload(payload)
       this.received.push(Buffer.from(payload))

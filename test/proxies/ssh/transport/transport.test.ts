@@ -3,7 +3,8 @@ import { EventEmitter, once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import { connectShared } from '../../../../proxies/net/shared-read.ts'
-import { Transport } from '../../../../proxies/ssh/transport/transport.ts'
+import { REKEY_LIMITS } from '../../../../proxies/ssh/transport/limits.ts'
+import { type RekeyLimits, Transport } from '../../../../proxies/ssh/transport/transport.ts'
 import { until } from '../../../until.ts'
 import { pairOf, SUITES } from './ciphers.ts'
 
@@ -68,7 +69,7 @@ test('bytes that wait for the end of a key exchange count too', async () => {
 })
 
 /** A transport after its sign-in, with ciphers as a key exchange makes them. */
-async function signedIn(suite: (typeof SUITES)[number]) {
+async function signedIn(suite: (typeof SUITES)[number], rekey: RekeyLimits = REKEY_LIMITS) {
   const server = createServer().listen(0, '127.0.0.1')
   open.push({ destroy: () => server.close() })
   await once(server, 'listening')
@@ -88,14 +89,24 @@ async function signedIn(suite: (typeof SUITES)[number]) {
     _onWrite: (bytes: Uint8Array) => void socket.write(bytes),
     _decipher: up.decipher,
     _cipher: down.cipher,
+    _kexinit: undefined as Buffer | undefined,
+    _queue: undefined,
+    rekeys: 0,
+    rekey() {
+      this.rekeys++
+      this._kexinit = Buffer.alloc(1)
+    },
   }
-  const transport = new Transport(Object.assign(library, { _protocol: protocol }), socket, { strict: false })
+  const transport = new Transport(Object.assign(library, { _protocol: protocol }), socket, {
+    strict: false,
+    rekey,
+  })
   // ssh2 gives its ciphers the transport's function.
   up.decipher._onPayload = protocol._onPayload
   const messages: Buffer[] = []
   transport.onMessage = (payload) => messages.push(Buffer.from(payload))
   socket.resume()
-  return { transport, socket, peer, up, down, errors, messages }
+  return { transport, protocol, socket, peer, up, down, errors, messages }
 }
 
 test.each(SUITES.map((suite) => ({ suite, name: suite.join(' ') })))(
@@ -123,6 +134,9 @@ test.each(SUITES.map((suite) => ({ suite, name: suite.join(' ') })))(
     ])
     expect(down.open(Buffer.concat(received))).toEqual([reply])
     expect(transport.closed).toBe(true)
+    expect(transport.failure).toBe(
+      'the target broke the SSH protocol: a packet with a valid MAC was expected, found a changed one',
+    )
   },
 )
 
@@ -133,4 +147,18 @@ test('a length that no packet has ends the connection at once', async () => {
   await ended
   expect(messages).toEqual([])
   expect(String(errors[0])).toContain("a packet's length was expected, found 2147483647")
+})
+
+test.each([
+  ['ignored ones', Buffer.of(2, 0, 0, 0, 0)],
+  ['empty ones', Buffer.alloc(0)],
+])('packets of all kinds use up the keys: %s', async (_what, payload) => {
+  const { protocol, peer, up } = await signedIn(['aes128-gcm@openssh.com'], { ...REKEY_LIMITS, packets: 10 })
+  const seal = (count: number) => Buffer.concat(Array.from({ length: count }, () => up.seal(payload)))
+  peer.write(seal(9))
+  await until('nine packets', () => (up.decipher.inSeqno === 9 ? true : undefined))
+  expect(protocol.rekeys).toBe(0)
+  peer.write(seal(1))
+  await until('a rekey', () => (protocol.rekeys > 0 ? true : undefined))
+  expect(protocol.rekeys).toBe(1)
 })

@@ -1,0 +1,39 @@
+/**
+ * The stored credentials of a session, which leave the gate when its target's host key is accepted: those of one
+ * session for each sign-in.
+ */
+import type { SessionCredential } from '../contract/gate.ts'
+import { Denial } from './denial.ts'
+import type { SignedIn } from './signed-in.ts'
+
+/** Shown when one more target with a stored credential is asked for. */
+export const SPENT = 'one sign-in opens one target: sign in again'
+
+export class HandOut {
+  readonly #signedIn: Pick<SignedIn, 'isSpent'>
+  readonly credentials: SessionCredential[]
+  #isClaimed = false
+
+  constructor(signedIn: Pick<SignedIn, 'isSpent'>, credentials: SessionCredential[]) {
+    this.#signedIn = signedIn
+    this.credentials = credentials
+  }
+
+  /**
+   * Claims the sign-in for this session, before its host key is judged: a session that would get nothing pins no key
+   * either. @throws Denial if another session of the sign-in has claimed it
+   */
+  claim(): void {
+    // A session without a credential takes none from another.
+    if (this.#isClaimed || this.credentials.length === 0) return
+    if (this.#signedIn.isSpent) throw new Denial(SPENT)
+    this.#signedIn.isSpent = true
+    this.#isClaimed = true
+  }
+
+  /** Gives the claim up: the host key was not accepted. */
+  release(): void {
+    if (this.#isClaimed) this.#signedIn.isSpent = false
+    this.#isClaimed = false
+  }
+}
