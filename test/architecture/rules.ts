@@ -362,6 +362,7 @@ export const TIERS: readonly Tier[] = [
           'proxies/telnet',
           'proxies/terminal',
           'proxies/vnc',
+          'recordings/container',
           'src/confine',
           'src/contract',
           'src/memory',

@@ -33,9 +33,9 @@ export interface RecordingSealer {
 
 /** Where the sealing thread writes what it holds. */
 export interface Outlet {
-  /** A blocking socket of nobody else. */
+  /** A blocking socket, which the thread alone uses. */
   descriptor: number
-  /** Called when the thread has died amid a write: what follows would not be understood. */
+  /** Called when the thread has died amid a write: the reader would not understand what follows. */
   onTorn: () => void
 }
 

@@ -132,7 +132,7 @@ test('a thread that dies amid a write is reported: the descriptor cannot be used
   const descriptor = openSync(pipe, constants.O_WRONLY)
   const torn: string[] = []
   const sealer = new Sealer({ outlet: { descriptor, onTorn: () => torn.push('torn') } })
-  // More than the pipe takes: nobody reads.
+  // The pipe, which is not read, takes less.
   const sealing = sealer.recording(createSecretKey(randomBytes(32)))
   const plain = Buffer.from(new ArrayBuffer(BIG))
   const { body } = await sealing.seal(0, { plain, first: 0, last: 0, frames: 1 }, false)
