@@ -175,13 +175,18 @@ describe('hangs', () => {
 
   test('asks without end: what else the broker does goes on meanwhile', async () => {
     let asked = 0
-    const authenticate = async (): Promise<AuthenticateAnswer> => {
-      const end = performance.now() + 1
-      while (performance.now() < end);
-      asked++
-      return { result: 'rejected' }
+    const identity = { token: 'T' } as Extract<AuthenticateAnswer, { result: 'accepted' }>['identity']
+    const gate: SeatGate = {
+      ...noGate(),
+      authenticate: async () => ({ result: 'accepted', identity }),
+      targets: async () => {
+        const end = performance.now() + 1
+        while (performance.now() < end);
+        asked++
+        return { targets: [], total: 0 }
+      },
     }
-    const worker = await start('asks without end', { gate: { ...noGate(), authenticate } })
+    const worker = await start('asks without end', { gate })
     await client(worker)
     let turns = 0
     const count = (): void => {
