@@ -23,7 +23,7 @@ export const RATES: Readonly<Record<Paced, Rate>> = {
   /** Of a session: one for each key exchange. */
   hostKey: { burst: 20, perSecond: 0.1 },
   /** Of a session: files and forwarded connections come fastest. */
-  event: { burst: 5_000, perSecond: 200 },
+  event: { burst: 5_000, perSecond: 500 },
 }
 /** Of all of them, for one worker. */
 export const WORKER_RATE: Rate = { burst: 20_000, perSecond: 1_000 }
@@ -46,7 +46,7 @@ class Turns {
   }
 }
 
-export class Pace {
+export class RequestPace {
   readonly #turns = new Map<string, Partial<Record<Paced, Turns>>>()
   readonly #ofWorker = new Turns(WORKER_RATE)
   readonly #ended = new AbortController()

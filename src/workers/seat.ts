@@ -9,7 +9,7 @@ import type { GateNotice, OpenRequest, Source } from '../contract/gate.ts'
 import type { GateMethod, GateRequest } from '../contract/worker.ts'
 import type { BrokerGate } from '../gate/gate.ts'
 import { ForeignFieldError } from '../gate/proxy-events.ts'
-import { Pace } from './pace.ts'
+import { RequestPace } from './pace.ts'
 import { BreachError, requestOf } from './requests.ts'
 
 /** A seat's share of the gate, for tests and for the one who makes it. */
@@ -40,7 +40,7 @@ export class Seat {
   readonly #closing = new Set<string>()
   /** Sessions with an event on its way to the audit log. */
   readonly #telling = new Set<string>()
-  readonly #pace = new Pace()
+  readonly #pace = new RequestPace()
   readonly #running = new Set<Promise<unknown>>()
   #isClosed = false
   /** Why all that the worker had was ended, once it was. */

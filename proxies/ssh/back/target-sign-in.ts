@@ -57,9 +57,11 @@ export class TargetSignIn {
     }
   }
 
-  /** Call after the sign-in, whether it succeeded or not. */
+  /** Releases the credentials, which need not stay as long as the session. Call after the sign-in, successful or not. */
   close(): void {
     this.#agent?.close()
+    this.credentials = []
+    void this.#attempts.return(undefined)
   }
 
   /** Returns the user's message for a refused sign-in at `name`. */

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import ssh2, { type AuthContext, type Connection } from 'ssh2'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { connectTarget } from '../../../../proxies/ssh/back/back.ts'
+import { TargetSignIn } from '../../../../proxies/ssh/back/target-sign-in.ts'
 import type { AgentKey } from '../../../../proxies/ssh/codec/agent.ts'
 import { Writer } from '../../../../proxies/ssh/codec/writer.ts'
 import { AgentError, type ClientAgent } from '../../../../proxies/ssh/lobby/client-agent.ts'
@@ -162,4 +163,18 @@ test('an agent is not asked by a target that takes no keys', async () => {
 test('without a forwarded agent the user reads what to do', async () => {
   judge = (context) => context.reject(['publickey'])
   expect(await connect(undefined, [AGENT])).toContain('ssh -A')
+})
+
+test('after the sign-in its credentials are released', async () => {
+  const password = { type: 'password', password: 'p' } as const
+  const session = {
+    target: { login: 'root' },
+    options: { authenticationMethods: ['PASSWORD_VAULT'] },
+    credentials: [password],
+  } as unknown as OpenSession
+  const signIn = new TargetSignIn(session, { open: async () => undefined } as never)
+  expect(await signIn.next(null)).toMatchObject({ type: 'password', password: 'p' })
+  signIn.close()
+  expect(signIn.credentials).toEqual([])
+  expect(await signIn.next(null)).toBe(false)
 })
