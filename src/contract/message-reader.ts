@@ -60,6 +60,11 @@ export class MessageReader {
     return messages
   }
 
+  /** Returns the bytes of a large message's own memory; 0 for others. */
+  memoryOf(message: object): number {
+    return this.#memories.get(message)?.length ?? 0
+  }
+
   /** Has the memory of a message's byte arrays serve again: nothing uses them any more. */
   release(message: object): void {
     const memory = this.#memories.get(message)

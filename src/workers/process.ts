@@ -37,8 +37,12 @@ const EXIT_MS = 1_000
 const MAX_UNREAD = 64 * 1024 * 1024
 /** Milliseconds that a worker may need after the grace of a drain. */
 const DRAIN_MARGIN_MS = 15_000
-/** Requests in progress above which nothing more of the worker is read, until half of them are answered. */
+/**
+ * Requests in progress, and bytes of the large ones, above which nothing more of the worker is read, until half of them
+ * are answered: a worker that was taken over cannot fill the broker's memory, and a slow disk holds its own up.
+ */
 const MAX_REQUESTS = 4_000
+const MAX_REQUEST_BYTES = 128 * 1024 * 1024
 /** Bytes of one report on standard error, and reports a second. */
 const MAX_REPORT = 4_096
 const MAX_REPORTS = 20
@@ -92,6 +96,7 @@ export class SessionWorker {
   #sent = 0
   #answered = 0
   #requests = 0
+  #requestBytes = 0
   /** Whether too many requests are in progress. */
   #isFull = false
   /** One read may hold hundreds of requests. */
@@ -338,8 +343,10 @@ export class SessionWorker {
 
   async #answer(message: FromWorker & { type: 'ask' }, reader: MessageReader): Promise<void> {
     const { id, method, request } = message
+    const bytes = reader.memoryOf(message)
     this.#requests++
-    if (this.#requests >= MAX_REQUESTS) this.#isFull = true
+    this.#requestBytes += bytes
+    if (this.#requests >= MAX_REQUESTS || this.#requestBytes >= MAX_REQUEST_BYTES) this.#isFull = true
     try {
       const answer = await this.#seat.ask(method, request)
       if (method === 'dial') await this.#passTarget(answer as DialAnswer)
@@ -351,7 +358,8 @@ export class SessionWorker {
       // The answer comes after the disk has the bytes; of other requests the gate may keep some.
       if (method === 'appendRecording') reader.release(message)
       this.#requests--
-      if (this.#isFull && this.#requests <= MAX_REQUESTS / 2) {
+      this.#requestBytes -= bytes
+      if (this.#isFull && this.#requests <= MAX_REQUESTS / 2 && this.#requestBytes <= MAX_REQUEST_BYTES / 2) {
         this.#isFull = false
         this.#balance()
       }

@@ -17,6 +17,8 @@ import {
 } from '../../src/contract/worker.ts'
 import { signInOf } from './sign-in.ts'
 
+const LONG = 'x'.repeat(1024 * 1024)
+
 /** Behaviour of the worker; `at ready`: as soon as it has begun, `at connection`: when the first connection comes. */
 export const MODES = {
   honest: {},
@@ -42,7 +44,16 @@ export const MODES = {
   'floods standard error': { connection: () => floodErrors() },
   'closes the messages': { connection: () => void socket.destroy() },
   'closes the handles': { connection: () => process.disconnect() },
-  'asks without end': { connection: (source) => void askWithoutEnd(source) },
+  'asks without end': {
+    connection: (source) =>
+      void askWithoutEnd(source, (identity) => ask('targets', { identity, protocol: 'SSH' })),
+  },
+  'asks at length without end': {
+    connection: (source) =>
+      void askWithoutEnd(source, (identity) =>
+        ask('denied', { identity, protocol: 'SSH', what: LONG, reason: '' }),
+      ),
+  },
 } satisfies Record<string, Fake>
 export type Mode = keyof typeof MODES
 
@@ -156,12 +167,12 @@ function floodErrors(): void {
 }
 
 /** Asks what has no pace of its own. */
-async function askWithoutEnd(source: Source): Promise<void> {
+async function askWithoutEnd(source: Source, question: (identity: string) => unknown): Promise<void> {
   const signedIn = (await ask('authenticate', signInOf('ops1', source))) as AuthenticateAnswer
   if (signedIn.result !== 'accepted') return
   const { token: identity } = signedIn.identity
   const more = (): void => {
-    while (!socket.writableNeedDrain) void ask('targets', { identity, protocol: 'SSH' })
+    while (!socket.writableNeedDrain) question(identity)
     socket.once('drain', more)
   }
   more()

@@ -223,6 +223,29 @@ describe('hangs', () => {
     for (const answer of answers.splice(0)) answer()
     await ended()
   })
+
+  test('asks at length without end: no more than the broker has room for is read', async () => {
+    const answers: (() => void)[] = []
+    const identity = { token: 'T' } as Extract<AuthenticateAnswer, { result: 'accepted' }>['identity']
+    const gate: SeatGate = {
+      ...noGate(),
+      authenticate: async () => ({ result: 'accepted', identity }),
+      denied: () => new Promise((resolve) => answers.push(resolve)),
+    }
+    const worker = await start('asks at length without end', { gate, pingMs: 20 })
+    await client(worker)
+    // Each has a mebibyte, in memory of two.
+    const full = () => until('many long requests', () => (answers.length >= 64 ? true : undefined), 60_000)
+    await full()
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    expect(answers.length).toBeLessThan(70)
+    expect(ends).toEqual([])
+    for (const answer of answers.splice(0)) answer()
+    await full()
+    worker.destroy('enough')
+    for (const answer of answers.splice(0)) answer()
+    await ended()
+  })
 })
 
 describe('dies', () => {
@@ -258,7 +281,7 @@ describe('dies', () => {
   })
 
   test('takes too much memory: it is ended', async () => {
-    const worker = await start('takes memory', { maxMemory: 300 * 1024 ** 2, pingMs: 50 })
+    const worker = await start('takes memory', { maxMemory: 300 * 1024 ** 2, pingMs: 250 })
     await client(worker)
     expect((await ended()).reason).toBe('the session worker took more than 300 MiB of memory, and was ended')
   })
