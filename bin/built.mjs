@@ -25,8 +25,8 @@ const SETTINGS = ['tsconfig.json', 'tsconfig.build.json', 'package-lock.json', '
 const CURRENT = 'current'
 /** Characters of the fingerprint in a build's name. */
 const NAME_LENGTH = 16
-/** Milliseconds for which a build is kept in any case: a run of tests starts programs of its own now and then. */
-const KEPT_MS = 3_600_000
+/** Milliseconds for which a build is kept in any case: its broker may run where its process is not seen. */
+const KEPT_MS = 24 * 3_600_000
 
 /** Returns a hash of every file that a build depends on, with its path. */
 function fingerprint(root) {
@@ -59,10 +59,11 @@ export function builtProgram(root) {
 
 /**
  * Builds the present sources, and removes old builds that no process runs. Throws if the compiler reports an error:
- * of types only with `checks`.
+ * of types only with `checks`. `keptMs`: the age from which builds are old.
  */
-export function build(root, { checks }) {
-  const made = join(root, '.dist.new')
+export function build(root, { checks, keptMs = KEPT_MS }) {
+  // Another build may run at the same time.
+  const made = join(root, `.dist.new.${process.pid}`)
   const dist = join(root, 'dist')
   // Taken first: a source that is changed meanwhile makes the build an old one.
   const name = nameOf(root)
@@ -75,21 +76,47 @@ export function build(root, { checks }) {
     const node = existsSync(packaged) ? packaged : process.execPath
     execFileSync(node, [join(root, 'bin', 'bundle.mjs'), root, made], options)
     mkdirSync(dist, { recursive: true })
-    if (!existsSync(join(dist, name))) renameSync(made, join(dist, name))
+    place(made, dist, name)
     writeFileSync(join(dist, CURRENT), name)
-    removeUnused(dist, name)
   } finally {
     rmSync(made, { recursive: true, force: true })
   }
+  try {
+    removeUnused(dist, name, keptMs)
+  } catch (error) {
+    console.error(`sallyport: old builds in ${dist} could not be removed: ${error.message}`)
+  }
+}
+
+/** Puts the build in its place, also in that of a damaged one. */
+function place(made, dist, name) {
+  const folder = join(dist, name)
+  if (existsSync(join(folder, 'src', 'main.js'))) return
+  try {
+    remove(dist, name)
+    renameSync(made, folder)
+  } catch (error) {
+    // Another build of the same sources came first.
+    if (!existsSync(join(folder, 'src', 'main.js'))) throw error
+  }
+}
+
+/** Removes a build under another name: one that is half removed must not be run. */
+function remove(dist, name) {
+  const leaving = join(dist, `.${name}.${process.pid}`)
+  if (!existsSync(join(dist, name))) return
+  renameSync(join(dist, name), leaving)
+  rmSync(leaving, { recursive: true, force: true })
 }
 
 /** Removes what is neither the present build, nor a young one, nor one that a process was started from. */
-function removeUnused(dist, present) {
+function removeUnused(dist, present, keptMs) {
   const used = commandLines()
   for (const name of readdirSync(dist)) {
-    if (name === present || name === CURRENT || used.includes(join(dist, name, '/'))) continue
-    const folder = join(dist, name)
-    if (Date.now() - statSync(folder).mtimeMs > KEPT_MS) rmSync(folder, { recursive: true, force: true })
+    // The names are hashes; a process may see its own under another path.
+    if (name === present || name === CURRENT || used.includes(`/dist/${name}/`)) continue
+    const { mtimeMs } = statSync(join(dist, name), { throwIfNoEntry: false }) ?? {}
+    if (mtimeMs !== undefined && Date.now() - mtimeMs >= keptMs) remove(dist, name)
   }
 }
 
@@ -109,5 +136,7 @@ function commandLines() {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  build(fileURLToPath(new URL('..', import.meta.url)), { checks: true })
+  // A package gets the present build alone.
+  const alone = process.argv[2] === '--alone'
+  build(fileURLToPath(new URL('..', import.meta.url)), { checks: true, ...(alone && { keptMs: 0 }) })
 }

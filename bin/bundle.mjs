@@ -3,6 +3,7 @@
  * itself costs it some ten KiB for as long as the process runs. Run by built.mjs, with the Node of the packages:
  * `bundle.mjs ROOT FOLDER`.
  */
+import { readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { rolldown } from 'rolldown'
 
@@ -25,6 +26,14 @@ const WIDE = /[^\u0000-\u007f]/g
 /** Returns where a source's JavaScript stands: a file reads others and starts programs from its own place. */
 const placeOf = (source) => relative(root, source).replace(/\.ts$/, '.js')
 
+/** Returns the name of a package, and the text that its licence asks copies to have. */
+function licenceOf(folder) {
+  const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  const texts = readdirSync(folder).filter((file) => /^(licen[cs]e|notice|copying)/i.test(file))
+  const said = texts.map((file) => readFileSync(join(folder, file), 'utf8'))
+  return [`==== ${name} ${version} (${license})`, ...said].join('\n\n')
+}
+
 const ownPlaces = {
   name: 'own-places',
   transform(code, id) {
@@ -45,10 +54,17 @@ const ownPlaces = {
     })
   },
   generateBundle(_options, files) {
+    const packages = new Set()
     for (const file of Object.values(files)) {
       if (file.type !== 'chunk') continue
+      for (const id of Object.keys(file.modules)) {
+        const [place] = /^.*\/node_modules\/(@[^/]+\/)?[^/]+/.exec(id) ?? []
+        if (place !== undefined) packages.add(place)
+      }
       file.code = file.code.replace(WIDE, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
     }
+    const source = [...packages].sort().map(licenceOf).join('\n')
+    this.emitFile({ type: 'asset', fileName: 'THIRD-PARTY.txt', source })
   },
 }
 

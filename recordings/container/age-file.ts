@@ -63,12 +63,12 @@ export function encryptFor(recipients: readonly Recipient[], content: Uint8Array
   const fileKey = randomBytes(FILE_KEY_LENGTH)
   const stanzas = recipients.map((recipient) => stanzaFor(recipient, fileKey))
   const header = `${[VERSION, ...stanzas].join('\n')}\n---`
-  const mac = createHmac('sha256', derived(fileKey, NO_SALT, 'header'))
-    .update(header)
-    .digest()
+  const macKey = derived(fileKey, NO_SALT, 'header')
+  const mac = createHmac('sha256', macKey).update(header).digest()
   const nonce = randomBytes(NONCE_LENGTH)
-  const chunk = sealed(derived(fileKey, nonce, 'payload'), ONLY_CHUNK, content)
-  fileKey.fill(0)
+  const payloadKey = derived(fileKey, nonce, 'payload')
+  const chunk = sealed(payloadKey, ONLY_CHUNK, content)
+  for (const key of [fileKey, macKey, payloadKey]) key.fill(0)
   return Buffer.concat([Buffer.from(`${header} ${base64(mac)}\n`), nonce, chunk])
 }
 
@@ -78,7 +78,9 @@ function stanzaFor({ raw, key }: Recipient, fileKey: Buffer): string {
   // Throws for a recipient of low order.
   const secret = diffieHellman({ privateKey, publicKey: key })
   const wrapping = derived(secret, Buffer.concat([share, raw]), `${VERSION}/X25519`)
-  return `-> X25519 ${base64(share)}\n${base64(sealed(wrapping, ZERO_NONCE, fileKey))}`
+  const body = sealed(wrapping, ZERO_NONCE, fileKey)
+  for (const key of [secret, wrapping]) key.fill(0)
+  return `-> X25519 ${base64(share)}\n${base64(body)}`
 }
 
 function derived(secret: Buffer, salt: Buffer, info: string): Buffer {

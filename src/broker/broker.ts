@@ -368,8 +368,11 @@ export class Broker {
       void this.stop('it could not be replaced')
       throw error
     }
+    if (isThere()) await this.#gate.drain('the bastion is being replaced by a newer one: connect again')
+    // The openings in progress may have taken long.
     if (!isThere()) {
       // With the listeners closed too, nobody would serve. The next takeover goes on from here.
+      this.#gate.resume()
       this.#isHandingOver = false
       this.#options.logger.error(
         { pid },
@@ -377,7 +380,6 @@ export class Broker {
       )
       return
     }
-    await this.#gate.drain('the bastion is being replaced by a newer one: connect again')
     this.#fronts?.close()
     this.#control?.makeRoom()
     this.#hold.release()

@@ -26,6 +26,8 @@ export interface PredecessorsOptions {
 /** Milliseconds before a link is tried again; doubled with each attempt, up to the last. */
 const FIRST_RETRY_MS = 100
 const LAST_RETRY_MS = 10_000
+/** Tries at the start, which fails then: the sessions of that broker would not be counted. */
+const FIRST_TRIES = 5
 
 export class Predecessors {
   readonly #options: PredecessorsOptions
@@ -38,13 +40,26 @@ export class Predecessors {
 
   /** Links all that run. Rejects if one does not say which sessions it has. */
   async open(): Promise<void> {
-    for (const path of replacedSockets(this.#options.dataDir)) await this.#link(path, new Map())
+    for (const path of replacedSockets(this.#options.dataDir)) await this.#linkFirst(path)
   }
 
   /** Leaves them alone. */
   close(): void {
     this.#isClosed = true
     for (const client of this.#clients) client.destroy()
+  }
+
+  /** Links the broker there. One that has no sessions may be ending just now. */
+  async #linkFirst(path: string): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      try {
+        await this.#link(path, new Map())
+        return
+      } catch (error) {
+        if (tries === FIRST_TRIES) throw error
+        await sleep(FIRST_RETRY_MS)
+      }
+    }
   }
 
   /** Links the broker there. `known` are the sessions of an earlier link to it. */

@@ -166,19 +166,24 @@ export class BrokerGate implements Gate {
     if (running.stopped !== undefined) return { result: 'refused', message: running.stopped }
     const { handOut } = running
     if (!handOut) return await this.#hostKeys.judge(running, key, kind)
-    let answer: HostKeyAnswer | undefined
     try {
       handOut.claim()
-      answer = await this.#hostKeys.judge(running, key, kind)
     } catch (error) {
       if (!(error instanceof Denial)) throw error
       return { result: 'refused', message: error.message }
-    } finally {
-      if (answer?.result !== 'accepted') handOut.release()
     }
-    if (answer.result !== 'accepted') return answer
-    delete running.handOut
-    return { ...answer, credentials: handOut.credentials }
+    let isHandedOut = false
+    try {
+      const answer = await this.#hostKeys.judge(running, key, kind)
+      if (answer.result !== 'accepted') return answer
+      // It may have been ended meanwhile.
+      if (running.stopped !== undefined) return { result: 'refused', message: running.stopped }
+      isHandedOut = true
+      delete running.handOut
+      return { ...answer, credentials: handOut.credentials }
+    } finally {
+      if (!isHandedOut) handOut.release()
+    }
   }
 
   async dial({ session }: { session: string }): Promise<DialAnswer> {
@@ -424,6 +429,11 @@ export class BrokerGate implements Gate {
    */
   drain(reason: string): Promise<void> {
     return this.#opening.drain(reason)
+  }
+
+  /** Takes a drain back. */
+  resume(): void {
+    this.#opening.resume()
   }
 
   get running(): number {

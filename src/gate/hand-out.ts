@@ -21,19 +21,21 @@ export class HandOut {
 
   /**
    * Claims the sign-in for this session, before its host key is judged: a session that would get nothing pins no key
-   * either. @throws Denial if another session of the sign-in has claimed it
+   * either. @throws Denial if another session of the sign-in, or another request of this one, has claimed it
    */
   claim(): void {
+    if (this.#isClaimed) throw new Denial('the host key of this session is being judged')
     // A session without a credential takes none from another.
-    if (this.#isClaimed || this.credentials.length === 0) return
-    if (this.#signedIn.isSpent) throw new Denial(SPENT)
-    this.#signedIn.isSpent = true
+    if (this.credentials.length > 0) {
+      if (this.#signedIn.isSpent) throw new Denial(SPENT)
+      this.#signedIn.isSpent = true
+    }
     this.#isClaimed = true
   }
 
-  /** Gives the claim up: the host key was not accepted. */
+  /** Gives the claim of the same request up: the host key was not accepted. */
   release(): void {
-    if (this.#isClaimed) this.#signedIn.isSpent = false
+    if (this.credentials.length > 0) this.#signedIn.isSpent = false
     this.#isClaimed = false
   }
 }

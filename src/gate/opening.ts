@@ -84,6 +84,11 @@ export class Opening {
     })
   }
 
+  /** Accepts new sessions again. */
+  resume(): void {
+    this.#draining = undefined
+  }
+
   /** Calls `onRunning` with the session's id before it can be reviewed. */
   async open(
     signedIn: SignedIn,

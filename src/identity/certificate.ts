@@ -63,7 +63,11 @@ export function readOfferedKey(blob: Uint8Array): OfferedKey | undefined {
   // Every byte is one character of the name.
   const name = Buffer.from(blob.buffer, blob.byteOffset, blob.length).toString('latin1')
   const found = known.get(name)
-  if (found) return found
+  if (found) {
+    known.delete(name)
+    known.set(name, found)
+    return found
+  }
   try {
     const offered = parseOfferedKey(blob)
     if (blob.length <= MAX_KNOWN_BYTES) keep(name, offered)

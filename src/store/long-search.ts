@@ -10,7 +10,7 @@ import { LongStatementError } from './engine/patterns.ts'
 /** Rows of one piece. */
 const PIECE = 500
 
-/** A condition that stops a statement at too many rows; it has to be the first. */
+/** A condition that stops a statement at too many rows. SQLite evaluates it before what needs the row. */
 export const READ_HERE = sql<SqlBool>`read_here()`
 
 /** Reads the queries of one list. */

@@ -71,7 +71,10 @@ export function where(
 ): RawBuilder<SqlBool> {
   if (condition.type !== 'test') {
     const terms = condition.terms.map((term) => where(term, fields, reading))
-    return sql`(${sql.join(terms, condition.type === 'and' ? sql` and ` : sql` or `)})`
+    if (condition.type === 'and') return sql`(${sql.join(terms, sql` and `)})`
+    // SQLite may look each term up by an index of its own, and count only the rows that pass one.
+    const counted = reading.isHere ? terms.map((term) => sql`(${READ_HERE} and ${term})`) : terms
+    return sql`(${sql.join(counted, sql` or `)})`
   }
   const field = fields[condition.field]!
   const { test } = condition

@@ -25,7 +25,7 @@ export const RATES: Readonly<Record<Paced, Rate>> = {
   /** Of a session: files and forwarded connections come fastest. */
   event: { burst: 5_000, perSecond: 500 },
 }
-/** Of all of them, for one worker. */
+/** Of all sign-ins of one worker, and of all other requests of it. */
 export const WORKER_RATE: Rate = { burst: 20_000, perSecond: 1_000 }
 
 /** A rate in use: the time at which all that it has let through would be refilled. */
@@ -49,6 +49,8 @@ class Turns {
 export class RequestPace {
   readonly #turns = new Map<string, Partial<Record<Paced, Turns>>>()
   readonly #ofWorker = new Turns(WORKER_RATE)
+  /** Clients that are not signed in do not hold up the sessions of others. */
+  readonly #signIns = new Turns(WORKER_RATE)
   readonly #ended = new AbortController()
 
   /**
@@ -60,7 +62,8 @@ export class RequestPace {
     this.#turns.set(of, known)
     known[paced] ??= new Turns(RATES[paced])
     const now = performance.now()
-    const wait = Math.max(known[paced].take(weight, now), this.#ofWorker.take(weight, now))
+    const all = paced === 'authenticate' ? this.#signIns : this.#ofWorker
+    const wait = Math.max(known[paced].take(weight, now), all.take(weight, now))
     if (wait > 0) await sleep(wait, undefined, { ref: false, signal: this.#ended.signal })
   }
 

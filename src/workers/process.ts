@@ -37,11 +37,12 @@ const EXIT_MS = 1_000
 const MAX_UNREAD = 64 * 1024 * 1024
 /** Milliseconds that a worker may need after the grace of a drain. */
 const DRAIN_MARGIN_MS = 15_000
-/**
- * Requests in progress, and bytes of the large ones, above which nothing more of the worker is read, until half of them
- * are answered: a worker that was taken over cannot fill the broker's memory, and a slow disk holds its own up.
- */
+/** Requests in progress above which nothing more of the worker is read, until half of them are answered. */
 const MAX_REQUESTS = 4_000
+/**
+ * Bytes of the large requests in progress above which no more recorded bytes are read, and at twice as many nothing: a
+ * worker that was taken over cannot fill the broker's memory. On a slow disk signatures and sign-ins go on.
+ */
 const MAX_REQUEST_BYTES = 128 * 1024 * 1024
 /** Bytes of one report on standard error, and reports a second. */
 const MAX_REPORT = 4_096
@@ -305,10 +306,8 @@ export class SessionWorker {
   /** Reads on when all that was read has been handled, and not too many requests are in progress. */
   #balance(): void {
     const isHeld = this.#turns.waiting > 0 || this.#isFull
-    for (const socket of [this.#messages, this.#recordings]) {
-      if (isHeld) socket.pause()
-      else socket.resume()
-    }
+    setReading(this.#messages, !isHeld && this.#requestBytes < 2 * MAX_REQUEST_BYTES)
+    setReading(this.#recordings, !isHeld && this.#requestBytes < MAX_REQUEST_BYTES)
   }
 
   #breach(error: unknown): void {
@@ -346,7 +345,7 @@ export class SessionWorker {
     const bytes = reader.memoryOf(message)
     this.#requests++
     this.#requestBytes += bytes
-    if (this.#requests >= MAX_REQUESTS || this.#requestBytes >= MAX_REQUEST_BYTES) this.#isFull = true
+    if (this.#requests >= MAX_REQUESTS) this.#isFull = true
     try {
       const answer = await this.#seat.ask(method, request)
       if (method === 'dial') await this.#passTarget(answer as DialAnswer)
@@ -359,10 +358,9 @@ export class SessionWorker {
       if (method === 'appendRecording') reader.release(message)
       this.#requests--
       this.#requestBytes -= bytes
-      if (this.#isFull && this.#requests <= MAX_REQUESTS / 2 && this.#requestBytes <= MAX_REQUEST_BYTES / 2) {
-        this.#isFull = false
-        this.#balance()
-      }
+      const isFree = this.#isFull && this.#requests <= MAX_REQUESTS / 2
+      if (isFree) this.#isFull = false
+      if (isFree || bytes > 0) this.#balance()
     }
   }
 
@@ -391,7 +389,7 @@ export class SessionWorker {
       this.destroy(`took more than ${Math.round(maxMemory / 1024 ** 2)} MiB of memory, and was ended`)
       return
     }
-    if (this.#isFull) this.#answered = this.#sent
+    if (this.#isFull || this.#requestBytes >= 2 * MAX_REQUEST_BYTES) this.#answered = this.#sent
     if (this.#sent - this.#answered >= MAX_UNANSWERED) {
       const silentMs = MAX_UNANSWERED * (this.#options.pingMs ?? PING_MS)
       this.destroy(`did not answer for ${silentMs / 1000} s, and was ended`)
@@ -407,6 +405,11 @@ export class SessionWorker {
     const said = text.toString('utf8', 0, MAX_REPORT)
     this.#options.warn('a session worker reports a fault', { pid: this.pid, said })
   }
+}
+
+function setReading(socket: Socket, isReading: boolean): void {
+  if (isReading) socket.resume()
+  else socket.pause()
 }
 
 /** Whether the process exists; its end may not have been reported yet. */

@@ -47,9 +47,9 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const builds = () => readdirSync(join(folder, 'dist')).filter((name) => name !== 'current')
 
-/** Makes all builds two hours old. */
+/** Makes all builds two days old. */
 function age(): void {
-  const then = Date.now() / 1_000 - 7_200
+  const then = Date.now() / 1_000 - 2 * 86_400
   for (const name of builds()) utimesSync(join(folder, 'dist', name), then, then)
 }
 
@@ -87,6 +87,16 @@ test('a build has no output of a source that was removed, and none of types that
   writeFileSync(other, "export const other: number = 'no number'\n")
   expect(() => build(folder, { checks: true })).toThrow('Command failed')
   expect(builtProgram(folder)).toBeUndefined()
+})
+
+test('a build that was half removed is built again', () => {
+  build(folder, { checks: false })
+  const program = builtProgram(folder)!
+  rmSync(program)
+  expect(builtProgram(folder)).toBeUndefined()
+  build(folder, { checks: false })
+  expect(builtProgram(folder)).toBe(program)
+  expect(builds()).toHaveLength(1)
 })
 
 test('a package, which has no sources, runs its build', async () => {

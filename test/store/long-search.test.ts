@@ -44,6 +44,10 @@ it.each([
     'an index and a field that few of its rows have',
     { limit: 20, offset: 0, ...searched('result=success && reason=x') },
   ],
+  [
+    'an index for each term of an `or`',
+    { limit: 20, offset: 0, ...searched('(result=success && reason=x) || device=nope') },
+  ],
   ['a page far behind', { limit: 20, offset: SESSIONS - 100 }],
   ['an order without an index', { limit: 20, offset: 0, sort: ['target_host'] }],
 ])('are read in the thread with %s', async (_, wanted) => {

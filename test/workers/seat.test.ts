@@ -286,6 +286,23 @@ describe('one credential for one proof', () => {
     expect((await world.codes()).filter((code) => code.startsWith('hostkey.'))).toEqual(['hostkey.new'])
   })
 
+  test('a second key of a session that is being judged gives no claim up', async () => {
+    const identity = await tokenAt(seat, 'ops1')
+    const answers = (await Promise.all([open(identity), open(identity)])) as Extract<
+      OpenAnswer,
+      { result: 'opened' }
+    >[]
+    const sessions = answers.map(({ session }) => session.id)
+    const handed = []
+    for (const session of sessions) {
+      const both = [keyOf(session), seat.ask('hostKey', { session, key: new Uint8Array(3) })]
+      handed.push(...(await Promise.all(both)))
+    }
+    expect(handed.filter((answer) => 'credentials' in (answer as object))).toEqual([
+      { result: 'accepted', credentials },
+    ])
+  })
+
   test('a key that is refused costs nothing', async () => {
     const identity = await tokenAt(seat, 'ops1')
     const answer = (await open(identity)) as Extract<OpenAnswer, { result: 'opened' }>

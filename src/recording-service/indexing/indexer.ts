@@ -78,6 +78,7 @@ export class RecordingIndexer {
   add(session: string, ended?: EndedRecording): void {
     if (this.#isClosed) return
     if (this.#queue.size < MAX_QUEUED) {
+      this.#queue.get(session)?.key.wipe()
       this.#queue.set(session, ended && { ...ended, key: Secret.of(ended.key.reveal()) })
     } else this.#looksThrough = true
     this.#work()
