@@ -9,8 +9,8 @@ import ssh2, { type AuthContext, type Client, type ClientChannel, type Connectio
 
 /** Messages from the parent. */
 export type CrowdOrder =
-  /** Opens shells until there are `count`, of the logins in turn. */
-  | { order: 'open'; count: number; port: number; logins: readonly string[]; key: string }
+  /** Opens shells until there are `count`, as many `each` of one login after the other. */
+  | { order: 'open'; count: number; each: number; port: number; logins: readonly string[]; key: string }
   /** Types a key in each every `everyMs`; 0: no more. */
   | { order: 'type'; everyMs: number }
   /** Closes all of them. */
@@ -86,11 +86,11 @@ function awaitPrompt(channel: ClientChannel, found: () => void, failed: (error: 
   channel.on('close', () => failed(new Error(`a shell was closed: ${seen}`)))
 }
 
-async function openAll({ count, port, logins, key }: CrowdOrder & { order: 'open' }): Promise<void> {
+async function openAll({ count, each, port, logins, key }: CrowdOrder & { order: 'open' }): Promise<void> {
   const privateKey = readFileSync(key)
   let next = shells.length
   const worker = async (): Promise<void> => {
-    while (next < count) shells.push(await open(port, logins[next++ % logins.length]!, privateKey))
+    while (next < count) shells.push(await open(port, logins[Math.floor(next++ / each)]!, privateKey))
   }
   await Promise.all(Array.from({ length: AT_A_TIME }, worker))
 }

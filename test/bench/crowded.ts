@@ -60,7 +60,8 @@ export class CrowdedBroker {
       this.#logins.push(login)
     }
     const { ssh: port } = this.broker.ports
-    await this.#crowd.order({ order: 'open', count, port, logins: this.#logins, key: this.#key.path })
+    const key = this.#key.path
+    await this.#crowd.order({ order: 'open', count, each: PER_USER, port, logins: this.#logins, key })
   }
 
   /** Types a key in each shell every `everyMs`, spread over that time; 0: no more. */
