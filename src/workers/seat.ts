@@ -9,7 +9,7 @@ import type { GateNotice, OpenRequest, Source } from '../contract/gate.ts'
 import type { GateMethod, GateRequest } from '../contract/worker.ts'
 import type { BrokerGate } from '../gate/gate.ts'
 import { ForeignFieldError } from '../gate/proxy-events.ts'
-import { RequestPace } from './pace.ts'
+import { RequestPace } from './request-pace.ts'
 import { BreachError, requestOf } from './requests.ts'
 
 /** A seat's share of the gate, for tests and for the one who makes it. */

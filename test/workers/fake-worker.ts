@@ -12,6 +12,7 @@ import {
   type FromWorker,
   MESSAGES_DESCRIPTOR,
   type PassedConnection,
+  RECORDINGS_DESCRIPTOR,
   type ToWorker,
   WORKER_VERSION,
 } from '../../src/contract/worker.ts'
@@ -48,6 +49,7 @@ export const MODES = {
     connection: (source) =>
       void askWithoutEnd(source, (identity) => ask('targets', { identity, protocol: 'SSH' })),
   },
+  'records without end': { connection: (source) => void recordWithoutEnd(source) },
   'asks at length without end': {
     connection: (source) =>
       void askWithoutEnd(source, (identity) =>
@@ -164,6 +166,23 @@ function takeMemory(): void {
 function floodErrors(): void {
   const text = Buffer.alloc(64 * 1024, 'flood ')
   for (let i = 0; i < 200; i++) writeSync(2, text)
+}
+
+/** Sends appends by the descriptor of the sealing thread, and now and then a statement to be signed. */
+async function recordWithoutEnd(source: Source): Promise<void> {
+  const session = await opening(source)
+  const recordings = new Socket({ fd: RECORDINGS_DESCRIPTOR, readable: false, writable: true })
+  const part = new Uint8Array(4 * 1024 * 1024)
+  const more = (): void => {
+    while (!recordings.writableNeedDrain) {
+      const request = { session, offset: 0, parts: [part] }
+      const message: FromWorker = { type: 'ask', id: asked++, method: 'appendRecording', request }
+      for (const bytes of encodeMessage(message)) recordings.write(bytes)
+    }
+    recordings.once('drain', more)
+  }
+  more()
+  setInterval(() => void ask('sign', { session, statement: new Uint8Array(100) }), 20)
 }
 
 /** Asks what has no pace of its own. */

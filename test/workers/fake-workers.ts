@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
-import type { Source } from '../../src/contract/gate.ts'
+import type { AuthenticateAnswer, Source } from '../../src/contract/gate.ts'
 import { type Bound, listenAt, type TcpHandle } from '../../src/sockets/accept.ts'
 import { openPass, type PassConnection } from '../../src/sockets/pass.ts'
 import type { WorkerCommand, WorkerOptions } from '../../src/workers/process.ts'
@@ -32,6 +32,12 @@ export function noGate(): SeatGate {
     isSignedIn: () => false,
     abandon: refuse,
   } as unknown as SeatGate
+}
+
+/** Refuses everything but sign-ins. */
+export function signInGate(): SeatGate {
+  const identity = { token: 'T' } as Extract<AuthenticateAnswer, { result: 'accepted' }>['identity']
+  return { ...noGate(), authenticate: async () => ({ result: 'accepted', identity }) }
 }
 
 export type Common = Omit<WorkerOptions, 'onEnded' | 'command'>

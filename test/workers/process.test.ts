@@ -1,13 +1,13 @@
 /** One session worker as the broker sees it: every way to break its rules, to hang or to die, by real processes. */
 import { existsSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { AuthenticateAnswer } from '../../src/contract/gate.ts'
+import type { OpenAnswer } from '../../src/contract/gate.ts'
 import type { Bound } from '../../src/sockets/accept.ts'
 import { SessionWorker, type WorkerEnd } from '../../src/workers/process.ts'
 import type { SeatGate } from '../../src/workers/seat.ts'
 import { until } from '../until.ts'
 import type { Mode } from './fake-worker.ts'
-import { Client, type Common, commonOptions, doors, fakeCommand, noGate } from './fake-workers.ts'
+import { Client, type Common, commonOptions, doors, fakeCommand, signInGate } from './fake-workers.ts'
 import { type GateWorld, gateWorld } from './world.ts'
 
 let log: string[]
@@ -175,10 +175,8 @@ describe('hangs', () => {
 
   test('asks without end: what else the broker does goes on meanwhile', async () => {
     let asked = 0
-    const identity = { token: 'T' } as Extract<AuthenticateAnswer, { result: 'accepted' }>['identity']
     const gate: SeatGate = {
-      ...noGate(),
-      authenticate: async () => ({ result: 'accepted', identity }),
+      ...signInGate(),
       targets: async () => {
         const end = performance.now() + 1
         while (performance.now() < end);
@@ -203,10 +201,8 @@ describe('hangs', () => {
 
   test('asks without end: it is read no further than it is answered', async () => {
     const answers: (() => void)[] = []
-    const identity = { token: 'T' } as Extract<AuthenticateAnswer, { result: 'accepted' }>['identity']
     const gate: SeatGate = {
-      ...noGate(),
-      authenticate: async () => ({ result: 'accepted', identity }),
+      ...signInGate(),
       targets: () => new Promise((resolve) => answers.push(() => resolve({ targets: [], total: 0 }))),
     }
     const worker = await start('asks without end', { gate, pingMs: 20 })
@@ -226,10 +222,8 @@ describe('hangs', () => {
 
   test('asks at length without end: no more than the broker has room for is read', async () => {
     const answers: (() => void)[] = []
-    const identity = { token: 'T' } as Extract<AuthenticateAnswer, { result: 'accepted' }>['identity']
     const gate: SeatGate = {
-      ...noGate(),
-      authenticate: async () => ({ result: 'accepted', identity }),
+      ...signInGate(),
       denied: () => new Promise((resolve) => answers.push(resolve)),
     }
     const worker = await start('asks at length without end', { gate, pingMs: 20 })
@@ -244,6 +238,37 @@ describe('hangs', () => {
     await full()
     worker.destroy('enough')
     for (const answer of answers.splice(0)) answer()
+    await ended()
+  })
+
+  test('records while the disk hangs: signatures go on, and no more is read than the broker has room for', async () => {
+    const appends: (() => void)[] = []
+    let signed = 0
+    const gate: SeatGate = {
+      ...signInGate(),
+      open: async (_request, onRunning) => {
+        onRunning?.('S')
+        return { result: 'opened', session: { id: 'S' } } as OpenAnswer
+      },
+      appendRecording: () => new Promise((resolve) => appends.push(() => resolve({}))),
+      sign: async () => {
+        signed++
+        return new Uint8Array(64)
+      },
+    }
+    const worker = await start('records without end', { gate, pingMs: 20 })
+    await client(worker)
+    // Each is above four mebibytes, in memory of eight.
+    const full = () => until('many appends', () => (appends.length >= 16 ? true : undefined), 60_000)
+    await full()
+    const before = signed
+    await until('signatures', () => (signed >= before + 10 ? true : undefined), 30_000)
+    expect(appends.length).toBeLessThan(18)
+    expect(ends).toEqual([])
+    for (const append of appends.splice(0)) append()
+    await full()
+    worker.destroy('enough')
+    for (const append of appends.splice(0)) append()
     await ended()
   })
 })

@@ -12,7 +12,7 @@ import type {
 import type { GateMethod, GateRequest } from '../../src/contract/worker.ts'
 import { FACTORY_CONNECTION_POLICIES } from '../../src/model/objects.ts'
 import { SSH_OPTIONS } from '../../src/model/ssh-options.ts'
-import { type Paced, RATES, WORKER_RATE } from '../../src/workers/pace.ts'
+import { type Paced, RATES, WORKER_RATE } from '../../src/workers/request-pace.ts'
 import { MAX_SIGN_INS, Seat } from '../../src/workers/seat.ts'
 import { signInOf } from './sign-in.ts'
 import { type GateWorld, gateWorld, HOST_KEY, OTHER_SOURCE, SOURCE, writing } from './world.ts'
@@ -225,6 +225,12 @@ describe('a connection that the worker was not given', () => {
 describe('one credential for one proof', () => {
   const open = (identity: string) => seat.ask('open', { identity, protocol: 'SSH', source: SOURCE })
 
+  /** Opens two sessions at a time by one sign-in. */
+  const twoOf = async (identity: string): Promise<string[]> => {
+    const answers = await Promise.all([open(identity), open(identity)])
+    return (answers as Extract<OpenAnswer, { result: 'opened' }>[]).map(({ session }) => session.id)
+  }
+
   const keyOf = (session: string) => seat.ask('hostKey', { session, key: HOST_KEY })
   const credentials = [{ type: 'password', password: 'root password' }]
 
@@ -274,11 +280,7 @@ describe('one credential for one proof', () => {
 
   test('a session that would get none has no host key judged: it pins and offers none', async () => {
     const identity = await tokenAt(seat, 'ops1')
-    const answers = (await Promise.all([open(identity), open(identity)])) as Extract<
-      OpenAnswer,
-      { result: 'opened' }
-    >[]
-    const [first, second] = answers.map(({ session }) => session.id)
+    const [first, second] = await twoOf(identity)
     const falseKey = Buffer.from(HOST_KEY)
     falseKey.fill(9, falseKey.length - 32)
     const keys = await Promise.all([keyOf(first!), seat.ask('hostKey', { session: second!, key: falseKey })])
@@ -288,13 +290,8 @@ describe('one credential for one proof', () => {
 
   test('a second key of a session that is being judged gives no claim up', async () => {
     const identity = await tokenAt(seat, 'ops1')
-    const answers = (await Promise.all([open(identity), open(identity)])) as Extract<
-      OpenAnswer,
-      { result: 'opened' }
-    >[]
-    const sessions = answers.map(({ session }) => session.id)
     const handed = []
-    for (const session of sessions) {
+    for (const session of await twoOf(identity)) {
       const both = [keyOf(session), seat.ask('hostKey', { session, key: new Uint8Array(3) })]
       handed.push(...(await Promise.all(both)))
     }

@@ -138,6 +138,7 @@ export class Sealer {
       if (last && 'until' in last) last.until = until
       else pieces.push({ from, until })
     }
+    // Memory of its own, since it is transferred.
     const bytes = Buffer.allocUnsafeSlow(until)
     let at = 0
     for (const part of own) {
