@@ -1,7 +1,7 @@
 /** `sallyport drain`, and what users read when the bastion stops. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { ssh, sshTerminal } from '../peers/openssh.ts'
 import { describeWithPeers } from '../peers/program.ts'
 import { until } from '../until.ts'
@@ -13,23 +13,19 @@ const LOOP = 'while read -r a; do echo "<$a>"; done'
 
 describeWithPeers('a broker that is drained', ['sshd', 'ssh'], () => {
   let bastion: Bastion
-  beforeAll(async () => {
+  beforeEach(async () => {
     bastion = await startBastion({ credential: 'password' })
   })
-  afterAll(async () => {
-    await bastion.stop()
-  })
+  afterEach(() => bastion.stop())
 
   test('tells its users, refuses new ones, counts down, and ends when told to hurry', SLOW, async () => {
     const { broker, home } = bastion
     const terminal = sshTerminal(home, bastion.login(), [LOOP])
     terminal.send('a\r')
     await terminal.expect('<a>')
-    const command = ssh(home, bastion.login(), ['echo begun; sleep 1000'])
-    await until('both', async () => {
-      const rows = await broker.must<SessionRow[]>('GET', '/sessions?status=current')
-      return rows.length === 2 ? rows : undefined
-    })
+    const { promise: begun, resolve: onOutput } = Promise.withResolvers<Buffer>()
+    const command = ssh(home, bastion.login(), ['echo begun; sleep 1000'], { onOutput, timeout: 80_000 })
+    expect(String(await begun)).toBe('begun\n')
     const draining = sallyport(broker, ['drain', '--grace', '1h'])
     await terminal.expect(
       'the bastion is stopping (drain): this session ends in 60 min at the latest',
@@ -59,6 +55,21 @@ describeWithPeers('a broker that is drained', ['sshd', 'ssh'], () => {
     expect(verified.stdout).toMatch(/^(\S+ {2}ok, sealed.*\n){2}$/)
   })
 
+  test('lets a session through whose target is only being signed in to', SLOW, async () => {
+    const { broker, home, sshd } = bastion
+    process.kill(sshd.pid, 'SIGSTOP')
+    const command = ssh(home, bastion.login(), ['echo through'], { timeout: 60_000 })
+    await until('the session', async () => {
+      const rows = await broker.must<SessionRow[]>('GET', '/sessions?status=current')
+      return rows.length === 1 ? rows : undefined
+    })
+    const draining = await sallyport(broker, ['drain', '--grace', '1m', '--no-wait'])
+    expect(draining).toMatchObject({ code: 0, stderr: '' })
+    process.kill(sshd.pid, 'SIGCONT')
+    expect(await command).toMatchObject({ code: 0, stdout: 'through\n' })
+    expect(await broker.ended).toBe(0)
+  })
+
   test('a second SIGTERM ends in order what the first gave a grace', SLOW, async () => {
     const other = await startBastion({
       credential: 'password',
@@ -83,14 +94,18 @@ describeWithPeers('a broker that is drained', ['sshd', 'ssh'], () => {
   })
 
   test('no broker there to drain is an error', async () => {
+    process.kill(bastion.broker.pid, 'SIGTERM')
+    await bastion.broker.ended
     const done = await sallyport(bastion.broker, ['drain'])
     expect(done).toMatchObject({ code: 1, stdout: '' })
     expect(done.stderr).toBe(`sallyport: no broker runs on the data folder ${bastion.broker.dataFolder}\n`)
   })
 
-  test.each(['25h', '1', 'soon'])('a grace of %s is wrong usage', async (grace) => {
-    const done = await sallyport(bastion.broker, ['drain', '--grace', grace])
-    expect(done.code).toBe(2)
-    expect(done.stderr).toMatch(/--grace/)
+  test('a grace that is none is wrong usage', async () => {
+    for (const grace of ['25h', '1', 'soon']) {
+      const done = await sallyport(bastion.broker, ['drain', '--grace', grace])
+      expect(done.code, grace).toBe(2)
+      expect(done.stderr, grace).toMatch(/--grace/)
+    }
   })
 })

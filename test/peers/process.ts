@@ -24,6 +24,8 @@ export interface RunOptions {
   input?: string | Uint8Array
   /** Milliseconds until the program is killed and `run` rejects. */
   timeout?: number
+  /** Called with each piece of stdout as it comes. */
+  onOutput?: (data: Buffer) => void
 }
 
 export interface RunResult {
@@ -47,7 +49,10 @@ export function run(command: string, args: readonly string[], options: RunOption
     })
     const out: Buffer[] = []
     const err: Buffer[] = []
-    child.stdout.on('data', (data: Buffer) => out.push(data))
+    child.stdout.on('data', (data: Buffer) => {
+      out.push(data)
+      options.onOutput?.(data)
+    })
     child.stderr.on('data', (data: Buffer) => err.push(data))
     child.stdin.on('error', () => {})
     child.stdin.end(options.input)
