@@ -304,7 +304,10 @@ describeWithPeers('a desktop', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_
     const words = await shows(screen.display, (shown) => !isWithin(shown, painting(11)))
     // The bar and the panel, not a closed window.
     expect(words.rgb.some((byte) => byte !== 0)).toBe(true)
-    expect((await desktop.closedSessions()).at(-1)).toMatchObject({ id: running!.id, result: 'killed' })
+    const killed = await until('its end', async () =>
+      (await desktop.closedSessions()).find(({ id }) => id === running!.id),
+    )
+    expect(killed).toMatchObject({ result: 'killed' })
     await focus(screen.display, 'TigerVNC')
     await endsBy(viewers[0]!, () => on(screen.display, 'xdotool', ['key', 'Return']))
   })

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { FileJudge } from '../../src/model/file-judge.ts'
 import { FileRuleError, MAX_FILE_RULE_LENGTH, parseFileRule } from '../../src/model/file-rules.ts'
 import { matches, parsePattern, pathOf } from '../../src/model/path-pattern.ts'
+import { processorTime } from '../processor-time.ts'
 
 const judge = (...rules: string[]) => new FileJudge(rules.map(parseFileRule))
 
@@ -134,10 +135,10 @@ describe('a pattern', () => {
   test('takes no time that grows out of bounds', () => {
     const pattern = parsed(`/${'**/a*a/'.repeat(60)}x`)
     const path = pathOf('/aa'.repeat(1300))
-    const begin = performance.now()
+    const begin = processorTime()
     matches(pattern, path)
     matches(parsed(`/${'*a'.repeat(200)}b`), pathOf(`/${'a'.repeat(4000)}`))
-    expect(performance.now() - begin).toBeLessThan(1_000)
+    expect(processorTime() - begin).toBeLessThan(1_000)
   })
 })
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { forwardRuleError, isConnectAllowed, isForwardAllowed } from '../../src/model/forward-rules.ts'
+import { processorTime } from '../processor-time.ts'
 
 describe('a rule', () => {
   test.each([
@@ -90,9 +91,9 @@ describe('is allowed', () => {
         expect(isForwardAllowed([`${pattern}:1`], name, 1)).toBe(expected)
       }),
     )
-    const started = performance.now()
+    const started = processorTime()
     isForwardAllowed([`${'*a'.repeat(120)}b:1`], 'a'.repeat(255), 1)
-    expect(performance.now() - started).toBeLessThan(100)
+    expect(processorTime() - started).toBeLessThan(100)
   })
 })
 

@@ -5,6 +5,7 @@ import { isLike, meets } from '../../src/search/evaluate.ts'
 import type { Fields } from '../../src/search/fields.ts'
 import { SearchError } from '../../src/search/grammar.ts'
 import { parse } from '../../src/search/parser.ts'
+import { processorTime } from '../processor-time.ts'
 
 const FIELDS: Fields = {
   id: { kind: 'id' },
@@ -142,10 +143,10 @@ describe('a pattern', () => {
   })
 
   it('costs no more than the length of the text for each part', () => {
-    const begin = performance.now()
+    const begin = processorTime()
     expect(isLike('a'.repeat(100_000), ['', ...Array.from({ length: 8 }, () => 'a'.repeat(20)), 'b'])).toBe(
       false,
     )
-    expect(performance.now() - begin).toBeLessThan(1000)
+    expect(processorTime() - begin).toBeLessThan(1000)
   })
 })

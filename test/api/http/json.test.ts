@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { jsonFlaw, MAX_DEPTH } from '../../../src/api/http/json.ts'
+import { processorTime } from '../../processor-time.ts'
 
 describe('a key that stands twice', () => {
   it.each([
@@ -71,8 +72,8 @@ it('a megabyte takes milliseconds, however it is made', () => {
     JSON.stringify(Array.from({ length: 500_000 }, () => 1)),
   ]
   for (const body of bodies) {
-    const begin = performance.now()
+    const begin = processorTime()
     expect(jsonFlaw(body)).toBeUndefined()
-    expect(performance.now() - begin).toBeLessThan(500)
+    expect(processorTime() - begin).toBeLessThan(500)
   }
 })

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Emulator } from '../../../../recordings/decode/terminal/emulator.ts'
+import { processorTime } from '../../../processor-time.ts'
 
 const SIZE = { columns: 20, rows: 6 }
 
@@ -118,8 +119,8 @@ test('a recording can make no terminal that costs more than its limits', async (
 test('a sequence costs at most a screen of lines', async () => {
   const emulator = new Emulator({ columns: 500, rows: 200 })
   await emulator.push('x\x1b[9999S\x1b[9999L\x1b[9999M\x1b[9999T'.repeat(20))
-  const begin = performance.now()
+  const begin = processorTime()
   await emulator.settle()
   // Run line by line, they would take half a minute.
-  expect(performance.now() - begin).toBeLessThan(10_000)
+  expect(processorTime() - begin).toBeLessThan(10_000)
 })
