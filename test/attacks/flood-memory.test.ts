@@ -120,9 +120,10 @@ describeWithPeers('a target that floods', PEERS, () => {
   test('at whoever exports what it has sent', LONG, async () => {
     const most = 96 * 2 ** 20
     // Zeros: a few KiB on disk become the whole again when they are read.
+    const before = (await bastion.closedSessions()).length
     const flooded = await ssh(bastion.home, bastion.login(), [`head -c ${most} /dev/zero | tr '\\0' x`])
     expect(flooded.bytes.length).toBe(most)
-    const session = (await bastion.closedSessions()).at(-1)!
+    const session = (await bastion.closedSessions(before + 1)).at(-1)!
     for (const form of ['txt', 'cast']) {
       const path = `/api/sessions/${session.id}/recording.${form}`
       let answer = { status: 0, size: 0 }

@@ -130,7 +130,10 @@ describeWithPeers('RDP', [...RDP_VIEWER_PEERS, ...SCREEN_PEERS, 'xdpyinfo'], () 
         (all) => differingPixels(seat.cut(all), painting(3)) > 10_000,
       )
       expect(words.rgb.some((byte) => byte !== 0)).toBe(true)
-      expect((await desktop.closedSessions()).at(-1)).toMatchObject({ id: running!.id, result: 'killed' })
+      const killed = await until('its end', async () =>
+        (await desktop.closedSessions()).find(({ id }) => id === running!.id),
+      )
+      expect(killed).toMatchObject({ result: 'killed' })
       await seat.xdotool('mousemove', '400', '300', 'click', '1')
       await endsBy(viewer, () => seat.xdotool('key', 'Return'))
     })
