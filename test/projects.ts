@@ -71,6 +71,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/recordings/show/replay/{hostile-replay,replay}.test.ts',
     'test/recordings/show/screens/{desktop,screens}.test.ts',
     'test/sockets/**/*.test.ts',
+    'test/store/engine/checkpoints.test.ts',
     'test/store/engine/reading.test.ts',
     'test/store/long-search.test.ts',
     'test/threads/thread.test.ts',

@@ -12,6 +12,7 @@ import { checkoutRepository } from './checkouts.ts'
 import { connectionPolicyRepository } from './connection-policies.ts'
 import { deviceRepository } from './devices.ts'
 import { domainRepository } from './domains.ts'
+import { Checkpoints, LONG_LOG_PAGES } from './engine/checkpoints.ts'
 import { alone } from './engine/commits.ts'
 import { NodeSqliteDialect } from './engine/dialect.ts'
 import { Patterns } from './engine/patterns.ts'
@@ -63,13 +64,16 @@ export async function openStore({ path, newId = newUlid, now = Date.now }: Store
     database.exec('pragma secure_delete = on')
     // SQLite's own 2 MiB cannot hold an index of a large estate. In KiB, allocated on demand.
     database.exec('pragma cache_size = -65536')
+    // As a rule a thread of its own writes the log back (checkpoints.ts), without anyone waiting.
+    database.exec(`pragma wal_autocheckpoint = ${LONG_LOG_PAGES}`)
     migrate(database, now())
   } catch (error) {
     database.close()
     throw error
   }
   const patterns = new Patterns(database)
-  const dialect = new NodeSqliteDialect(database, new WalSync(path), new ReadingThread({ path }), () =>
+  const wal = new WalSync(path, new Checkpoints(path))
+  const dialect = new NodeSqliteDialect(database, wal, new ReadingThread({ path }), () =>
     patterns.beginStatement(),
   )
   return storeOn({ db: new Kysely<Schema>({ dialect }), newId })

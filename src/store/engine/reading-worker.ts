@@ -19,7 +19,7 @@ import { NoRoomError, Room, Spool } from './reading-spool.ts'
 const BUSY_TIMEOUT_MS = 5000
 /** Characters from which on a piece is large enough. */
 const ENOUGH = 128 * 1024
-/** Bytes of the log from which on it is written back; a commit does so at the same length. */
+/** Bytes of the log from which on it is written back. */
 const LONG_LOG = 4 * 1024 * 1024
 
 interface Cursor {

@@ -8,17 +8,20 @@
  * breaks none.
  */
 import { type FileHandle, open } from 'node:fs/promises'
+import type { Checkpoints } from './checkpoints.ts'
 
 export class WalSync {
   readonly #path: string
+  readonly #checkpoints: Checkpoints | undefined
   #file: FileHandle | undefined
   #failure: Error | undefined
   #running: Promise<void> | undefined
   #next: Promise<void> | undefined
 
-  /** `database`: the path of the database file. */
-  constructor(database: string) {
+  /** `database`: the path of the database file. Without `checkpoints` SQLite's commits write the log back. */
+  constructor(database: string, checkpoints?: Checkpoints) {
     this.#path = `${database}-wal`
+    this.#checkpoints = checkpoints
   }
 
   /** @throws Error if an earlier commit may not be on the disk: the state after a failed sync is not known */
@@ -58,10 +61,12 @@ export class WalSync {
       this.#failure = error instanceof Error ? error : new Error(String(error))
       this.requireSound()
     }
+    this.#checkpoints?.synced()
   }
 
   async close(): Promise<void> {
     await (this.#next ?? this.#running)?.catch(() => undefined)
+    await this.#checkpoints?.close()
     await this.#file?.close()
     this.#file = undefined
   }
