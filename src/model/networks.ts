@@ -93,8 +93,7 @@ export function isTooWide(network: string): boolean {
   const { address = '', prefix = 0, family } = parse(network) ?? {}
   if (family === 'ipv4') return prefix < 8
   // IPv4 addresses match networks of their mapped form too.
-  const isMapped = isIPv4(sameAddress(address)) || isFrom('0.0.0.0', [network])
-  return family === 'ipv6' && prefix < (isMapped ? 104 : 7)
+  return family === 'ipv6' && prefix < (isIPv4(sameAddress(address)) ? 104 : 7)
 }
 
 function parse(text: string): { address: string; prefix: number; family: 'ipv4' | 'ipv6' } | undefined {
