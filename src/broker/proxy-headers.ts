@@ -2,7 +2,7 @@
 import type { Config } from '../config/config.ts'
 import type { Logger } from '../host/log.ts'
 import type { Refusal } from '../sockets/header-read.ts'
-import { HEADER_MS, ProxyHeaders } from '../sockets/proxy-headers.ts'
+import { HEADER_MS, ProxyHeaders, type ProxyHeadersOptions } from '../sockets/proxy-headers.ts'
 import type { Metrics } from './metrics.ts'
 
 /** Milliseconds between two lines of the log about one listener and one kind of fault: a metric counts all. */
@@ -27,11 +27,21 @@ export function openProxyHeaders(
   { proxyProtocol, loginGrace }: Config,
   parts: ProxyHeadersParts,
 ): ProxyHeaders {
-  const { logger, metrics, monotonic } = parts
-  const told = new Map<string, { at: number; since: number }>()
   return new ProxyHeaders({
     from: proxyProtocol.from,
     timeMs: Math.min(HEADER_MS, loginGrace),
+    ...reportsOf(parts),
+  })
+}
+
+/** Returns the functions that log and count what becomes of headers. */
+export function reportsOf({
+  logger,
+  metrics,
+  monotonic,
+}: ProxyHeadersParts): Pick<ProxyHeadersOptions, 'onClaimed' | 'onRefused'> {
+  const told = new Map<string, { at: number; since: number }>()
+  return {
     onClaimed: (listener, balancer, client) =>
       logger.debug({ listener, balancer: balancer.address, client }, 'a balancer has passed a client on'),
     onRefused: (listener, balancer, refusal, fault) => {
@@ -48,5 +58,5 @@ export function openProxyHeaders(
         `a connection of a balancer was closed: ${REMEDIES[refusal]}`,
       )
     },
-  })
+  }
 }

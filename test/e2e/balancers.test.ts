@@ -10,7 +10,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
 import { LOCKOUT_LIMITS } from '../../src/identity/lockout.ts'
 import { blockHeader, FAMILIES } from '../balancers/headers.ts'
-import { metricsOf } from '../peers/broker.ts'
+import { type Broker, metricsOf, sallyportCommand, startBroker } from '../peers/broker.ts'
 import { type Haproxy, startHaproxy } from '../peers/haproxy.ts'
 import { ssh } from '../peers/openssh.ts'
 import { freePort, run } from '../peers/process.ts'
@@ -29,6 +29,7 @@ const client4 = (address: string) => `PROXY TCP4 ${address} 198.51.100.1 3000 22
 
 describeWithPeers('behind haproxy', ['haproxy', 'curl', 'ssh', 'sshd', 'openssl'], () => {
   let bastion: Bastion
+  let withoutWorkers: Broker
   let haproxy: Haproxy
   const ports = { line: 0, block: 0, vnc: 0, rdp: 0, telnet: 0, https: 0, api: 0, distrusted: 0 }
   const sockets: Socket[] = []
@@ -46,6 +47,10 @@ describeWithPeers('behind haproxy', ['haproxy', 'curl', 'ssh', 'sshd', 'openssl'
         vnc: {},
         rdp: {},
       },
+    })
+    withoutWorkers = await startBroker({
+      config: { workers: 0, proxy_protocol: { from: [BALANCER] } },
+      terminals: { telnet: { allow: ['127.0.0.0/8'] } },
     })
     const { ports: own, dataFolder } = bastion.broker
     const certificate = join(bastion.home.folder, 'proxy.pem')
@@ -97,6 +102,7 @@ listen ${name}
   })
   afterAll(async () => {
     await haproxy?.stop()
+    await withoutWorkers?.stop()
     await bastion?.stop()
   })
 
@@ -169,8 +175,11 @@ listen ${name}
     expect((await firstBytes(terminal)).length).toBeGreaterThan(0)
   })
 
-  test("networks of a listener are the client's", async () => {
-    const { telnet } = bastion.broker.ports
+  test.each([
+    ['a session worker', () => bastion.broker],
+    ['the broker itself', () => withoutWorkers],
+  ])("networks of a listener are the client's in %s", async (_place, broker) => {
+    const { telnet } = broker().ports
     const inside = await come(telnet!, BALANCER)
     inside.write(client4('127.0.0.23'))
     const outside = await come(telnet!, BALANCER)
@@ -280,10 +289,17 @@ listen ${name}
     const { addressFailures } = LOCKOUT_LIMITS
     const right = { user: 'ops1', password: bastion.password }
     // Half of them by each way; of other names too, so that none is locked by its name.
-    for (let n = 0; n < addressFailures; n++) {
-      const wrong = { user: `user${n}`, password: 'wrong', from: attacker }
-      expect(await atApi(n % 2 === 0 ? ports.https : ports.api, wrong)).toBe(401)
+    const attempts = Array.from({ length: addressFailures }, (_none, n) => ({
+      user: `user${n}`,
+      password: 'wrong',
+    }))
+    const guess = async () => {
+      for (let one = attempts.pop(); one; one = attempts.pop()) {
+        const port = attempts.length % 2 === 0 ? ports.https : ports.api
+        expect(await atApi(port, { ...one, from: attacker })).toBe(401)
+      }
     }
+    await Promise.all([guess(), guess(), guess(), guess()])
     expect(await lastOf('auth.locked', 'client_ip', attacker)).toBeDefined()
     for (const port of [ports.https, ports.api]) {
       expect(await atApi(port, { ...right, from: attacker })).toBe(401)
@@ -294,6 +310,16 @@ listen ${name}
       expect(await atSsh(port, victim)).toBe('in\n')
     }
     expect((await bastion.events('auth.locked')).map((event) => event['client_ip'])).toEqual([attacker])
+  })
+
+  test('sallyport check warns of balancers that are strangers', async () => {
+    const config = parse(readFileSync(bastion.broker.configFile, 'utf8'))
+    const file = join(bastion.home.folder, 'wide.yaml')
+    const checked = async () => (await run(...sallyportCommand(['check', '--config', file]))).stdout
+    writeFileSync(file, stringify({ ...config, proxy_protocol: { from: ['0.0.0.0/0'] } }))
+    expect(await checked()).toMatch(/^warning +balancers +proxy_protocol.from holds 0.0.0.0\/0: /m)
+    writeFileSync(file, stringify(config))
+    expect(await checked()).toMatch(/^ok +balancers +PROXY headers believed from 127.0.0.9$/m)
   })
 
   test('SIGHUP changes both networks, and names them', async () => {
