@@ -24,7 +24,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
   ],
   e2e: [
     'test/attacks/**/*.test.ts',
-    'test/docs/{operations,pictures,rdp,readme}.test.ts',
+    'test/docs/{balancers,operations,pictures,rdp,readme}.test.ts',
     'test/e2e/**/*.test.ts',
   ],
   peers: [

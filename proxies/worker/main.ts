@@ -20,6 +20,7 @@ import {
 } from '../../src/contract/worker.ts'
 import { Slack } from '../../src/memory/slack.ts'
 import type { TcpHandle } from '../../src/sockets/accept.ts'
+import { claimPeer } from '../../src/sockets/claimed.ts'
 import { arrive } from '../../src/sockets/dialled.ts'
 import { openUrgentData } from '../../src/sockets/urgent.ts'
 import { sealInto } from '../session/sealing.ts'
@@ -54,7 +55,8 @@ process.on('message', (message: PassedConnection | PassedTarget, handle: TcpHand
     arrive(message.dialled, handle)
     return
   }
-  const { front, connection } = message
+  const { front, connection, source } = message
+  claimPeer(handle, source)
   const onClosed = () => gate.send({ type: 'closed', connection })
   const accepted = fronts?.accept(front, handle)
   if (accepted) accepted.once('close', onClosed)

@@ -7,6 +7,7 @@ import { createServer, type Server } from 'node:https'
 import cookie from '@fastify/cookie'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import { type FastifyReply, type FastifyRequest, fastify, LogController } from 'fastify'
+import { isTrusted } from '../balancers/forwarded.ts'
 import { jsonText } from '../model/json-text.ts'
 import { LongAnswers } from './access/answers.ts'
 import { authenticate } from './access/authenticate.ts'
@@ -14,6 +15,7 @@ import { holderOf } from './access/caller.ts'
 import type { Context } from './access/context.ts'
 import { needOf, satisfies } from './access/guard.ts'
 import { SignIns } from './access/sign-ins.ts'
+import { sourceOf } from './access/source.ts'
 import { withOperators } from './collection/search.ts'
 import { registerExport } from './csv/export-routes.ts'
 import { registerImport } from './csv/import-routes.ts'
@@ -151,8 +153,10 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
       refusals: MAX_REFUSED,
     },
     requests.isBusy,
+    (address) => isTrusted(address, deps.trustedProxies()),
   )
   connections.watch(app.server)
+  deps.admit?.(app.server)
   context.webSockets.attach(app, (socket) => requests.leave(socket))
 
   app.setValidatorCompiler(validatorCompiler)
@@ -178,10 +182,12 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   acceptJsonOnly(app)
 
   app.decorateRequest('caller', null)
+  app.decorateRequest('source')
   await app.register(cookie)
   await registerOpenApi(app, deps)
 
   app.addHook('onRequest', async (request, reply) => {
+    request.source = sourceOf(request.raw, deps.trustedProxies())
     reply.headers({
       'cache-control': 'no-store',
       'x-content-type-options': 'nosniff',

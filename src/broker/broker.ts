@@ -19,6 +19,7 @@ import type { Sink } from '../audit/sink.ts'
 import { JsonLogSink } from '../audit/sinks/json-log.ts'
 import { MetricsSink } from '../audit/sinks/metrics.ts'
 import { SyslogSink } from '../audit/sinks/syslog.ts'
+import { wideBalancers } from '../config/balancers.ts'
 import { explainBindError } from '../config/bind-error.ts'
 import { configChanges } from '../config/changes.ts'
 import type { Config, ListenAddress } from '../config/config.ts'
@@ -46,7 +47,9 @@ import { RETENTION_INTERVAL_MS, Retention } from '../recording-service/retention
 import { freeBytes, SPACE_INTERVAL_MS, SpaceWatch } from '../recording-service/space.ts'
 import { takeOver } from '../recording-service/start.ts'
 import { Uploader } from '../recording-service/uploads/uploader.ts'
+import { admitByHeader } from '../sockets/admission.ts'
 import { openUnacknowledged, type Unacknowledged } from '../sockets/outgoing.ts'
+import type { ProxyHeaders } from '../sockets/proxy-headers.ts'
 import { Checkouts } from '../vault/checkout.ts'
 import { copyingGate, GATE_COPIES } from '../workers/copying-gate.ts'
 import { EXPIRY_INTERVAL_MS, endExpiredCheckouts } from './checkout-expiry.ts'
@@ -64,6 +67,7 @@ import {
   type UploadFigures,
 } from './metrics.ts'
 import { Predecessors } from './predecessors.ts'
+import { openProxyHeaders } from './proxy-headers.ts'
 import { workerOptions } from './worker-options.ts'
 
 /** Milliseconds for the connections of a replaced broker when no session is left: they close by themselves. */
@@ -108,6 +112,7 @@ export class Broker {
   readonly #audit: AuditLog
   readonly #feeds: Feeds
   readonly #metrics: Metrics
+  readonly #proxyHeaders: ProxyHeaders
   readonly #counted: MetricsSink
   readonly #contents: ReturnType<typeof contentsOf>
   readonly #follower: Follower
@@ -179,6 +184,11 @@ export class Broker {
       freeBytes: () => freeBytes(parts.recordingService.root),
       takeDelays: () => this.#fronts?.takeDelays() ?? [],
       ...(this.#uploader && { uploads: this.#uploadMetrics(this.#uploader) }),
+    })
+    this.#proxyHeaders = openProxyHeaders(options.config, {
+      logger: options.logger,
+      metrics: this.#metrics,
+      monotonic: () => performance.now(),
     })
     this.#counted = new MetricsSink(this.#metrics)
     this.#contents = contentsOf(options.config)
@@ -273,7 +283,7 @@ export class Broker {
           '(Debian: apt-get install g++ make python3), remove node_modules and start again',
       )
     }
-    for (const exposed of exposedFiles(config)) logger.warn(exposed)
+    for (const unwise of [...exposedFiles(config), ...wideBalancers(config)]) logger.warn(unwise)
     const { restored, report } = await takeOver({
       ...this.#recoverDeps(),
       runsElsewhere: (session) => this.#gate.elsewhere.has(session),
@@ -480,6 +490,7 @@ export class Broker {
       config,
       gate: isCopying ? copyingGate(this.#gate) : this.#gate,
       ...(workers && { workers }),
+      proxyHeaders: this.#proxyHeaders,
       warn,
     })
   }
@@ -510,6 +521,8 @@ export class Broker {
       clock: Date.now,
       randomBytes,
       tls: await tlsFiles(dataDir, hostname, listen.https),
+      admit: (server) => admitByHeader(server, 'https', this.#proxyHeaders),
+      trustedProxies: () => this.#config.trustedProxies,
       // The addresses are shown below; requests are logged as events.
       logger: this.#options.logger.child({}, { level: 'warn' }),
       metrics: {
@@ -580,8 +593,8 @@ export class Broker {
   }
 
   /**
-   * Applies the certificates, authorities, resolvers, banner, message of the day, networks of clear text,
-   * retention and sinks of a changed configuration; listeners stay. Reloads run one at a time. Rejects if it
+   * Applies the certificates, authorities, resolvers, banner, message of the day, networks of clear text and of
+   * balancers, retention and sinks of a changed configuration; listeners stay. Reloads run one at a time. Rejects if it
    * cannot be applied.
    */
   reload(read: () => Config): Promise<void> {
@@ -617,7 +630,8 @@ export class Broker {
   }
 
   async #prepareReload(config: Config): Promise<() => void> {
-    for (const exposed of exposedFiles(config)) this.#options.logger.warn(exposed)
+    for (const unwise of [...exposedFiles(config), ...wideBalancers(config)])
+      this.#options.logger.warn(unwise)
     const hostTrust = openHostTrust(config)
     const changeFronts = await this.#fronts?.prepareReload(config)
     const authorities = openAuthorities(config.ssh)
@@ -631,6 +645,7 @@ export class Broker {
       this.#parts.identities.authorities = authorities
       this.#gate.hostTrust = hostTrust
       this.#gate.tickets.lifetime = config.ticketLifetime
+      this.#proxyHeaders.from = config.proxyProtocol.from
       this.#retention.limits = config.recordings
       this.#deletion.holdRelease = config.recordings.holdRelease
       this.#auditRetention.limits = config.audit
@@ -692,6 +707,7 @@ export class Broker {
   }
 
   async #closeEachSingle(): Promise<void> {
+    this.#proxyHeaders.close()
     // The API waits for the answers of exports.
     await this.#exports.close()
     await this.#api?.close()

@@ -5,8 +5,9 @@ import type { Config, ListenAddress } from '../config/config.ts'
 import { FRONT_NAMES, type FrontName, type FrontSettings } from '../contract/front-settings.ts'
 import type { Gate } from '../contract/gate.ts'
 import { type UrgentData, WITHOUT_URGENCY } from '../contract/urgent-data.ts'
-import { plainAddress } from '../model/networks.ts'
 import { type Bound, listenAt, type TcpHandle } from '../sockets/accept.ts'
+import { peerOf } from '../sockets/claimed.ts'
+import type { ProxyHeaders } from '../sockets/proxy-headers.ts'
 import { openUrgentData } from '../sockets/urgent.ts'
 import type { WorkersOptions } from '../workers/workers.ts'
 import { Workers } from '../workers/workers.ts'
@@ -35,12 +36,14 @@ export interface FrontsOptions {
   gate: Gate
   /** Absent: the connections are served in this process. */
   workers?: Omit<WorkersOptions, 'settings'>
+  proxyHeaders: ProxyHeaders
   /** Gets faults that do not prevent the start. */
   warn: Warn
 }
 
 export class FrontDoors {
   readonly #place: Place
+  readonly #proxyHeaders: ProxyHeaders
   readonly #bound: Bound[] = []
   readonly #warn: Warn
   /** The settings that the fronts were started with. */
@@ -51,12 +54,13 @@ export class FrontDoors {
   private constructor(
     place: Place,
     begun: FrontSettings,
-    { config, warn }: FrontsOptions,
+    { config, proxyHeaders, warn }: FrontsOptions,
     urgent: UrgentData,
   ) {
     this.#begun = begun
     this.#place = place
     this.#warn = warn
+    this.#proxyHeaders = proxyHeaders
     this.listeners = FRONT_NAMES.flatMap((name) => {
       const address = config.listen[name]
       return address ? [{ name, address, listen: this.#listenFor(name, urgent) }] : []
@@ -82,11 +86,20 @@ export class FrontDoors {
         host,
         port,
         ...(isTerminal(name) && { urgent }),
-        onConnection: (handle) => this.#place.serve(name, handle),
+        onConnection: (handle) => void this.#admit(name, handle),
       })
       this.#bound.push(bound)
       return bound
     }
+  }
+
+  async #admit(name: FrontName, handle: TcpHandle): Promise<void> {
+    if (!this.#proxyHeaders.isExpected(handle)) {
+      this.#place.serve(name, handle)
+      return
+    }
+    const admitted = await this.#proxyHeaders.read(name, handle)
+    if (admitted) this.#place.serve(name, admitted)
   }
 
   /**
@@ -142,14 +155,10 @@ function inProcess(fronts: Fronts): Place {
 function placeOf(workers: Workers): Place {
   return {
     serve: (front, handle) => {
-      const peer: { address?: string; port?: number } = {}
+      const source = peerOf(handle)
       // A client that is gone already has no address.
-      if (handle.getpeername(peer) !== 0 || peer.address === undefined || peer.port === undefined) {
-        handle.close()
-        return
-      }
-      const source = { address: plainAddress(peer.address), port: peer.port }
-      workers.serve({ front, handle, source })
+      if (source) workers.serve({ front, handle, source })
+      else handle.close()
     },
     change: (settings) => workers.change(settings),
     drain: (graceMs, reason) => workers.drain(graceMs, reason),

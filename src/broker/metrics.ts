@@ -108,6 +108,12 @@ export function createMetrics({
   return {
     registry,
     ...eventMetrics(registers),
+    proxyHeaderRefusals: new Counter({
+      name: 'sallyport_proxy_header_refusals_total',
+      help: 'Connections from networks of proxy_protocol.from that were closed for their PROXY header.',
+      labelNames: ['listener', 'reason'],
+      registers,
+    }),
     apiRequests: new Histogram({
       name: 'sallyport_api_request_duration_seconds',
       help: 'Answered requests of the API, by route pattern.',

@@ -11,6 +11,7 @@ import { anchorFault, verifyAudit } from '../audit/verify.ts'
 import { openFoundation } from '../broker/foundation.ts'
 import { openHostTrust } from '../broker/host-trust.ts'
 import { openHostCertificates, validityOf } from '../broker/own-certificates.ts'
+import { wideBalancers } from '../config/balancers.ts'
 import { explainBindError } from '../config/bind-error.ts'
 import type { Config } from '../config/config.ts'
 import { exposedFiles } from '../config/exposure.ts'
@@ -63,6 +64,7 @@ async function look(file: string): Promise<Finding[]> {
     ...(await data(config)),
     masterKey(config),
     ...secretFiles(config),
+    ...balancers(config),
     coreDumps(),
     await sessionWorkers(config),
     disk(config),
@@ -212,6 +214,23 @@ function secretFiles(config: Config): Finding[] {
   const { length } = config.secretFiles
   const text = `${length} file${length === 1 ? '' : 's'} with secrets, for nobody else to read`
   return length === 0 ? [] : [{ level: 'ok', subject: 'secrets', text }]
+}
+
+function balancers(config: Config): Finding[] {
+  const subject = 'balancers'
+  const wide = wideBalancers(config)
+  if (wide.length > 0) return wide.map((text) => ({ level: 'warning', subject, text }))
+  const { proxyProtocol, trustedProxies } = config
+  return [
+    { name: 'PROXY headers', networks: proxyProtocol.from },
+    { name: 'X-Forwarded-For', networks: trustedProxies },
+  ]
+    .filter(({ networks }) => networks.length > 0)
+    .map(({ name, networks }) => ({
+      level: 'ok',
+      subject,
+      text: `${name} believed from ${networks.join(', ')}`,
+    }))
 }
 
 function disk({ dataDir, recordings }: Config): Finding {

@@ -33,7 +33,7 @@ export function whoRunsThis(): ApiRequest {
     basis: undefined,
   }
   // errors are thrown as well, and reported at the end
-  return { caller, params: {}, log: { error: () => undefined }, socket: {} }
+  return { caller, params: {}, log: { error: () => undefined }, source: {} }
 }
 
 /**

@@ -117,6 +117,10 @@ export interface Config {
     revokedKeys?: string
     revokedHostKeys?: string
   }
+  /** Networks whose PROXY headers name the client. */
+  proxyProtocol: { from: string[] }
+  /** Networks whose X-Forwarded-For names the client of a request. */
+  trustedProxies: string[]
   /** Resolvers that are trusted to validate DNSSEC, in this order. */
   dns: { servers: DnsServer[] }
   database: { file: string }

@@ -2,7 +2,7 @@
 import Type, { type TSchema } from 'typebox'
 import { NLA_MODES } from '../model/rdp-ticket.ts'
 import { VNC_OFFERED_TYPES } from '../model/vnc-options.ts'
-import { closed, Host, Path } from './values.ts'
+import { closed, Host, MAX_NETWORKS, NetworkText, Path } from './values.ts'
 
 const ListenPort = (port: number) =>
   Type.Integer({
@@ -35,16 +35,13 @@ const withTls = (port: number) =>
   )
 /** Defaults to the networks of this machine. */
 const Networks = (description: string) =>
-  Type.Array(
-    Type.String({ minLength: 2, maxLength: 64, title: 'an address or a network such as 10.0.0.0/8' }),
-    {
-      default: LOOPBACK_NETWORKS,
-      minItems: 1,
-      maxItems: 64,
-      title: 'a list of networks, one at least',
-      description,
-    },
-  )
+  Type.Array(NetworkText, {
+    default: LOOPBACK_NETWORKS,
+    minItems: 1,
+    maxItems: MAX_NETWORKS,
+    title: 'a list of networks, one at least',
+    description,
+  })
 const inClearText = (port: number) =>
   Type.Object(
     {

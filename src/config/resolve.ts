@@ -141,6 +141,11 @@ class Resolver {
     return { ...this.withTls('rdp', listen), nla: listen.nla }
   }
 
+  balancers(path: Path, networks: string[]): string[] {
+    this.#networks(path, networks)
+    return networks
+  }
+
   #networks(path: Path, networks: readonly string[]): void {
     for (const [i, network] of networks.entries()) {
       const flaw = networkError(network)
@@ -313,6 +318,8 @@ export function resolveConfig(
       ...(revokedKeys === undefined ? {} : { revokedKeys: resolver.path(revokedKeys) }),
       ...(revokedHostKeys === undefined ? {} : { revokedHostKeys: resolver.path(revokedHostKeys) }),
     },
+    proxyProtocol: { from: resolver.balancers(['proxy_protocol', 'from'], content.proxy_protocol.from) },
+    trustedProxies: resolver.balancers(['trusted_proxies'], content.trusted_proxies),
     dns: { servers: content.dns.servers.map((server, i) => resolver.dnsServer(server, i)) },
     database: { file: resolver.path(content.database.url.slice('sqlite:'.length)) },
     masterKey: 'file' in master ? { file: resolver.path(master.file) } : master,

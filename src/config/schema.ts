@@ -9,7 +9,7 @@ import Type, { type Static } from 'typebox'
 import { LEAST_MIN_LENGTH, MIN_LENGTH, MOST_MIN_LENGTH } from '../model/password-length.ts'
 import { Listen } from './listeners.ts'
 import { DURATION_PATTERN, SIZE_PATTERN } from './units.ts'
-import { closed, Host, Path } from './values.ts'
+import { closed, Host, MAX_NETWORKS, NetworkText, Path } from './values.ts'
 
 /** Bytes, also of the message of the day; fits in one message. */
 export const MAX_BANNER = 8192
@@ -41,6 +41,9 @@ const Secret = (description: string) =>
     { title: 'text, { file: PATH } or { env: NAME }', secret: true, description },
   )
 export type SecretSource = string | { file: string } | { env: string }
+
+const Balancers = (description: string) =>
+  Type.Array(NetworkText, { default: [], maxItems: MAX_NETWORKS, title: 'a list of networks', description })
 
 const ObjectStore = Type.Object(
   {
@@ -200,6 +203,17 @@ export const ConfigSchema = Type.Object(
         ),
       },
       { ...closed, default: {}, description: 'texts, certificates and authorities of the SSH front' },
+    ),
+    proxy_protocol: Type.Object(
+      {
+        from: Balancers(
+          'networks of load balancers: every connection from there, to any listener but metrics, has to begin with a PROXY header (version 1 or 2), whose client address is believed. From anywhere else no header is accepted',
+        ),
+      },
+      { ...closed, default: {}, description: 'load balancers that pass TCP connections on' },
+    ),
+    trusted_proxies: Balancers(
+      'networks of HTTP proxies in front of the API: of requests from there X-Forwarded-For names the client. No other header is read, and none from anywhere else',
     ),
     dns: Type.Object(
       {

@@ -1,10 +1,10 @@
 /** The messages between the broker and a session worker; contract/wire.ts has their form. */
 import type { CageReport } from '../confine/report.ts'
 import type { FrontName, FrontSettings } from './front-settings.ts'
-import type { Gate, GateNotice } from './gate.ts'
+import type { Gate, GateNotice, Source } from './gate.ts'
 
 /** Version of these messages and of the gate's. A worker of another version is not used. */
-export const WORKER_VERSION = 1
+export const WORKER_VERSION = 2
 
 /** Descriptors that a worker is started with. */
 export const MESSAGES_DESCRIPTOR = 3
@@ -24,6 +24,8 @@ export interface PassedConnection {
   front: FrontName
   /** The connection's number, for `closed`. */
   connection: number
+  /** The client, which may be another than the peer: a balancer's. */
+  source: Source
 }
 
 /** The message that comes with a connection to a target, which the gate's `dial` has answered with its number. */

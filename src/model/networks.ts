@@ -85,6 +85,17 @@ export function isWithin(network: string, networks: readonly string[]): boolean 
   })
 }
 
+/**
+ * Whether the network is wider than any that belongs to one organization: an IPv4 /8 or IPv6's unique local
+ * addresses, a /7.
+ */
+export function isTooWide(network: string): boolean {
+  const { address = '', prefix = 0, family } = parse(network) ?? {}
+  if (family === 'ipv4') return prefix < 8
+  // IPv4 addresses match networks of their mapped form too.
+  return family === 'ipv6' && prefix < (isIPv4(sameAddress(address)) ? 104 : 7)
+}
+
 function parse(text: string): { address: string; prefix: number; family: 'ipv4' | 'ipv6' } | undefined {
   const [, address = '', length] = /^([0-9A-Fa-f.:]+)(?:\/([0-9]{1,3}))?$/.exec(text) ?? []
   const family = isIP(address)

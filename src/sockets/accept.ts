@@ -9,8 +9,8 @@ import type { UrgentData } from '../contract/urgent-data.ts'
 export interface TcpHandle {
   /** The descriptor; negative once it is closed. */
   readonly fd: number
-  /** Fills in the peer's address and port; returns an error number, or 0. */
-  getpeername(into: { address?: string; port?: number }): number
+  /** Fills in the peer's address and port; returns an error number, or 0. See `claimPeer`. */
+  getpeername: (into: { address?: string; port?: number }) => number
   close(): void
 }
 

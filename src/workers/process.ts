@@ -201,7 +201,7 @@ export class SessionWorker {
     const connection = this.#next++
     this.#connections.set(connection, source)
     this.#seat.arrived(source)
-    const passed: PassedConnection = { front, connection }
+    const passed: PassedConnection = { front, connection, source }
     if (this.#options.pass(this.#handles, descriptor, passed)) return true
     this.#closed(connection)
     return false

@@ -124,6 +124,8 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       setGuestMode: () => {},
       withdrawInvitation: () => {},
     },
+    admit: undefined,
+    trustedProxies: () => [],
     tickets: new TicketOffice({
       store,
       tickets,

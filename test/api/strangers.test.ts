@@ -82,6 +82,23 @@ describe('connections without sign-in', () => {
     expect(connections.size).toEqual({ all: 5, anonymous: 4 })
   })
 
+  it('of a proxy, whose clients share its address, are not counted against each other', () => {
+    const { come, gone } = table({ perNetwork: 2, anonymous: 4 })
+    for (const port of [1, 2, 3, 4]) come(PROXY, port)
+    expect(gone).toEqual([])
+    // A newcomer has its share.
+    come('192.0.2.1', 5)
+    expect(gone).toEqual([`${PROXY} 1`])
+  })
+
+  it('with an address and port that is in use take the place of the older ones', () => {
+    const { come, gone, connections } = table({})
+    connections.signedIn(come('192.0.2.1', 1), USER)
+    come('192.0.2.1', 1)
+    expect(gone).toEqual(['192.0.2.1 1'])
+    expect(connections.size).toEqual({ all: 1, anonymous: 1 })
+  })
+
   it('of all addresses together make room, at the cost of who has most', () => {
     const { come, gone, connections } = table({ perNetwork: 3, anonymous: 4 })
     for (const remotePort of [1, 2, 3]) come('192.0.2.1', remotePort)
@@ -98,6 +115,7 @@ describe('connections without sign-in', () => {
   })
 })
 
+const PROXY = '192.0.2.99'
 const USER = { ids: ['user a'], isAdministrator: false }
 
 /** Makes a table of connections from peers with any addresses. */
@@ -110,7 +128,11 @@ function table(limits: Partial<ConnectionLimits>) {
   })()
   const busy = new Set<string>()
   const all = { total: 100, anonymous: 100, perNetwork: 100, perHolder: 100, kept: 0, refusals: 3, ...limits }
-  const connections = new Connections(all, (peer) => busy.has(peer))
+  const connections = new Connections(
+    all,
+    (peer) => busy.has(peer),
+    (address) => address === PROXY,
+  )
   connections.watch(server as never)
   const gone: string[] = []
   const come = (remoteAddress: string, remotePort: number) => {

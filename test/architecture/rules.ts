@@ -27,11 +27,12 @@ export const TIERS: readonly Tier[] = [
       'src/drawing': { isPure: true, may: [] },
       'src/memory': { may: [] },
       'src/model': { isPure: true, may: [] },
+      'src/balancers': { isPure: true, may: ['src/model'] },
       'src/ssh-wire': { isPure: true, may: ['proxies/bytes'] },
       'src/threads': { may: [] },
       'recordings/container': { may: ['src/model', 'src/threads'] },
       'src/contract': { may: ['recordings/container', 'src/audit/events', 'src/confine', 'src/model'] },
-      'src/sockets': { may: ['src/contract'] },
+      'src/sockets': { may: ['src/balancers', 'src/contract', 'src/model'] },
     },
   },
   {
@@ -468,7 +469,15 @@ export const TIERS: readonly Tier[] = [
         ],
       },
       'src/api/access': {
-        may: ['src/api/http', 'src/audit/events', 'src/gate', 'src/identity', 'src/model', 'src/store'],
+        may: [
+          'src/api/http',
+          'src/audit/events',
+          'src/balancers',
+          'src/gate',
+          'src/identity',
+          'src/model',
+          'src/store',
+        ],
       },
       'src/api/schema': { may: ['src/api/http', 'src/identity', 'src/model'] },
       'src/api/collection': {
@@ -538,6 +547,7 @@ export const TIERS: readonly Tier[] = [
           'src/api/reference',
           'src/api/resources',
           'src/api/schema',
+          'src/balancers',
           'src/model',
         ],
       },

@@ -3,6 +3,7 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { generateIdentity, identityToRecipient } from 'age-encryption'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { wideBalancers } from '../../src/config/balancers.ts'
 import { ConfigError, loadConfig, parseConfig } from '../../src/config/load.ts'
 import { VNC_OFFERED_TYPES } from '../../src/model/vnc-options.ts'
 
@@ -41,6 +42,8 @@ describe('a configuration that is in order', () => {
         metrics: { host: '127.0.0.1', port: 9464 },
       },
       ssh: { userCa: [], hostCertificates: [] },
+      proxyProtocol: { from: [] },
+      trustedProxies: [],
       dns: { servers: [] },
       database: { file: '/etc/data/sallyport.db' },
       masterKey: { file: '/etc/data/master.key' },
@@ -135,6 +138,32 @@ log: { level: debug, file: sallyport.log }
     const { telnets } = parse('listen: { telnets: { certificate: a.pem, key: a.key } }').listen
     expect(telnets).toEqual({ host: '::', port: 992, certificate: '/etc/data/a.pem', key: '/etc/data/a.key' })
     expect(parse('listen: { telnets: {} }').listen.telnets).toEqual({ host: '::', port: 992 })
+  })
+
+  test('takes the networks of balancers as they are', () => {
+    const config = parse('{ proxy_protocol: { from: [192.0.2.0/28] }, trusted_proxies: ["2001:db8::1"] }')
+    expect(config).toMatchObject({
+      proxyProtocol: { from: ['192.0.2.0/28'] },
+      trustedProxies: ['2001:db8::1'],
+    })
+    expect(wideBalancers(config)).toEqual([])
+  })
+
+  test.each([
+    ['0.0.0.0/0', true],
+    ['128.0.0.0/1', true],
+    ['10.0.0.0/8', false],
+    ['::/0', true],
+    ['2000::/3', true],
+    ['fc00::/7', false],
+    ['::ffff:0:0/96', true],
+    ['::ffff:10.0.0.0/104', false],
+  ])('finds balancers that are strangers in %s: %s', (network, isWide) => {
+    const text = `{ proxy_protocol: { from: ["${network}"] }, trusted_proxies: [192.0.2.1, "${network}"] }`
+    const both = [`proxy_protocol.from holds ${network}: `, `trusted_proxies holds ${network}: `]
+    expect(wideBalancers(parse(text))).toEqual(
+      isWide ? both.map((begin) => expect.stringContaining(begin)) : [],
+    )
   })
 
   test('takes the networks of clear text as they are', () => {
@@ -389,6 +418,21 @@ describe('a fault', () => {
       'clear text from a bad network',
       'listen: { vnc: { allow_clear: [10.0.0.0/33] } }',
       'listen.vnc.allow_clear[0]: expected an address or a network',
+    ],
+    [
+      'a balancer by its name',
+      'proxy_protocol: { from: [192.0.2.1, balancer.example.com] }',
+      'proxy_protocol.from[1]: expected an address or a network such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32, got balancer.example.com',
+    ],
+    [
+      'a proxy with a zone',
+      'trusted_proxies: ["fe80::1%eth0"]',
+      'trusted_proxies[0]: expected an address or a network such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32, got fe80::1%eth0',
+    ],
+    [
+      'balancers that are no list',
+      'proxy_protocol: { from: 10.0.0.0/8 }',
+      'proxy_protocol.from: expected a list of networks',
     ],
     ['nobody', 'listen: { telnet: { allow: [] } }', 'listen.telnet.allow: expected a list of networks'],
     [

@@ -1,4 +1,4 @@
-/** Walks through a page: its shell blocks that follow a `<!-- walk: NAME -->`. */
+/** Walks through a page: its shell blocks behind `<!-- walk: NAME -->`, and its files behind `<!-- file: NAME -->`. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -8,6 +8,15 @@ export const ROOT = join(import.meta.dirname, '..', '..')
 export function walkOf(page: string): { name: string; text: string }[] {
   const text = readFileSync(join(ROOT, page), 'utf8')
   return [...text.matchAll(/<!-- walk: (\w+) -->\n```sh\n([\s\S]*?)```/g)].map((match) => ({
+    name: match[1]!,
+    text: match[2]!,
+  }))
+}
+
+/** Returns the files in order; several blocks may be of one file. */
+export function filesOf(page: string): { name: string; text: string }[] {
+  const text = readFileSync(join(ROOT, page), 'utf8')
+  return [...text.matchAll(/<!-- file: (\S+) -->\n```\w+\n([\s\S]*?)```/g)].map((match) => ({
     name: match[1]!,
     text: match[2]!,
   }))

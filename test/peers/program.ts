@@ -24,6 +24,7 @@ const PROGRAMS = {
   expect: 'expect',
   gcore: 'gdb',
   git: 'git',
+  haproxy: 'haproxy',
   less: 'less',
   lftp: 'lftp',
   openssl: 'openssl',

@@ -4,6 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import type { AuthenticateAnswer, Source } from '../../src/contract/gate.ts'
 import { type Bound, listenAt, type TcpHandle } from '../../src/sockets/accept.ts'
+import { peerOf } from '../../src/sockets/claimed.ts'
 import { openPass, type PassConnection } from '../../src/sockets/pass.ts'
 import type { WorkerCommand, WorkerOptions } from '../../src/workers/process.ts'
 import type { SeatGate } from '../../src/workers/seat.ts'
@@ -66,16 +67,9 @@ export function doors(onConnection: (handle: TcpHandle, source: Source) => void)
     host: '127.0.0.1',
     port: 0,
     onConnection: (handle) => {
-      const { address, port } = { address: '', port: 0, ...peerOf(handle) }
-      onConnection(handle, { address, port })
+      onConnection(handle, peerOf(handle) ?? { address: '', port: 0 })
     },
   })
-}
-
-function peerOf(handle: TcpHandle): { address?: string; port?: number } {
-  const peer = {}
-  handle.getpeername(peer)
-  return peer
 }
 
 export class Client {

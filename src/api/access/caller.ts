@@ -21,17 +21,24 @@ export interface Caller {
   basis: Basis | undefined
 }
 
+/** Where a request came from. The command line has neither; behind a proxy no port is known. */
+export interface RequestSource {
+  address?: string
+  port?: number
+}
+
 /** The part of a request that resources read: Fastify's, or one made by the command line. */
 export interface ApiRequest {
   caller: Caller | null
   params: unknown
   log: Pick<FastifyBaseLogger, 'error'>
-  socket: { remoteAddress?: string | undefined; remotePort?: number | undefined }
+  source: RequestSource
 }
 
 declare module 'fastify' {
   interface FastifyRequest {
     caller: Caller | null
+    source: RequestSource
   }
 }
 

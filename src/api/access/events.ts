@@ -2,7 +2,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Audit, EventCode } from '../../audit/events/catalogue.ts'
 import type { EventFields } from '../../audit/events/fields.ts'
-import { plainAddress } from '../../model/networks.ts'
 import { ApiError } from '../http/errors.ts'
 import { MAX_CHANGE_VALUE, MAX_CHANGES } from '../http/limits.ts'
 import type { ApiRequest, Caller } from './caller.ts'
@@ -34,15 +33,13 @@ export function actor(caller: Caller): EventFields {
 }
 
 /** Returns the client's address, or an empty one if the connection has closed. */
-export function addressOf(request: ApiRequest): string {
-  return plainAddress(request.socket.remoteAddress ?? '')
+export function addressOf({ source }: ApiRequest): string {
+  return source.address ?? ''
 }
 
-function clientOf(request: ApiRequest): EventFields {
-  // The command line has neither.
-  const { remoteAddress: address, remotePort: port } = request.socket
+function clientOf({ source: { address, port } }: ApiRequest): EventFields {
   return {
-    ...(address === undefined ? {} : { client_ip: addressOf(request) }),
+    ...(address === undefined ? {} : { client_ip: address }),
     ...(port === undefined ? {} : { client_port: port }),
   }
 }

@@ -58,6 +58,6 @@ export function registerExport(app: Api, context: Context): void {
 
 /** Returns the request for resources, without parameters: each row brings its own. */
 export function asker(request: ApiRequest): ApiRequest {
-  const { remoteAddress, remotePort } = request.socket
-  return { caller: request.caller, params: {}, log: request.log, socket: { remoteAddress, remotePort } }
+  const { caller, log, source } = request
+  return { caller, params: {}, log, source }
 }

@@ -42,6 +42,7 @@ type Peer = Pick<Socket, 'remoteAddress' | 'remotePort'>
 export class Connections {
   readonly #limits: ConnectionLimits
   readonly #isBusy: (peer: string) => boolean
+  readonly #isShared: (address: string) => boolean
   /** By peer, in the order of arrival. */
   readonly #all = new Map<string, Connection>()
   /** Numbers of connections without a holder by network, and of all others by holder. */
@@ -51,10 +52,18 @@ export class Connections {
   /** Connections held by callers that are not administrators. */
   #common = 0
 
-  /** `isBusy`: whether the peer's connection is handling a request; others may be closed at any time. */
-  constructor(limits: ConnectionLimits, isBusy: (peer: string) => boolean) {
+  /**
+   * `isBusy`: whether the peer's connection is handling a request; others may be closed at any time. `isShared`:
+   * whether many clients have this address, a proxy's, so that the limit of one network is not for it.
+   */
+  constructor(
+    limits: ConnectionLimits,
+    isBusy: (peer: string) => boolean,
+    isShared: (address: string) => boolean = () => false,
+  ) {
     this.#limits = limits
     this.#isBusy = isBusy
+    this.#isShared = isShared
   }
 
   /** Counts the connections that a server accepts. */
@@ -93,11 +102,17 @@ export class Connections {
   #accept(socket: Socket): void {
     const { remoteAddress } = socket
     const network = remoteAddress === undefined ? undefined : networkOf(remoteAddress)
-    if (network === undefined || !this.#makeRoom(network)) {
+    const key = peerOf(socket)
+    // Behind a balancer a client may use a port for several connections: the newer one counts.
+    const twin = this.#all.get(key)
+    if (twin) {
+      this.#release(key, twin)
+      twin.socket.destroy()
+    }
+    if (network === undefined || !this.#makeRoom(network, this.#isShared(remoteAddress ?? ''))) {
       socket.destroy()
       return
     }
-    const key = peerOf(socket)
     const connection: Connection = { socket, network, holder: undefined, refusals: 0 }
     this.#all.set(key, connection)
     this.#count(connection)
@@ -105,10 +120,10 @@ export class Connections {
   }
 
   /** Makes room for another connection of a network. */
-  #makeRoom(network: string): boolean {
+  #makeRoom(network: string, isShared: boolean): boolean {
     const { total, anonymous, perNetwork } = this.#limits
     const own = this.#networks.get(network) ?? 0
-    if (perNetwork <= own) return this.#closeStranger(network)
+    if (perNetwork <= own && !isShared) return this.#closeStranger(network)
     if (this.#anonymous < anonymous && this.#all.size < total) return true
     const [most, count] = largest(this.#networks)
     if (own < count) return this.#close((one) => !one.holder && one.network === most)

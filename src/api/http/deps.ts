@@ -74,6 +74,10 @@ export interface ApiDeps {
   randomBytes: (length: number) => Uint8Array
   /** PEM texts. To change them later, use `server.setSecureContext` of the instance. */
   tls: { cert: string; key: string }
+  /** Puts what comes before TLS ahead of the server's connections, or undefined if nothing does. */
+  admit: ((server: Server) => void) | undefined
+  /** Returns the networks of proxies whose X-Forwarded-For is believed. */
+  trustedProxies: () => readonly string[]
   logger: FastifyBaseLogger
   metrics: ApiMetrics | undefined
   /** The product's version, for `/version`. */
