@@ -10,6 +10,7 @@ import { type Bound, listenAt, type TcpHandle } from '../sockets/accept.ts'
 import { openUrgentData } from '../sockets/urgent.ts'
 import type { WorkersOptions } from '../workers/workers.ts'
 import { Workers } from '../workers/workers.ts'
+import type { FrontKeys } from './front-keys.ts'
 import { changedSettings, frontSettings } from './front-settings.ts'
 
 type Warn = (message: string) => void
@@ -32,6 +33,7 @@ interface Place {
 
 export interface FrontsOptions {
   config: Config
+  keys: FrontKeys
   gate: Gate
   /** Absent: the connections are served in this process. */
   workers?: Omit<WorkersOptions, 'settings'>
@@ -43,6 +45,7 @@ export class FrontDoors {
   readonly #place: Place
   readonly #bound: Bound[] = []
   readonly #warn: Warn
+  readonly #keys: FrontKeys
   /** The settings that the fronts were started with. */
   readonly #begun: FrontSettings
   /** The listeners to bind, in the order in which they are reported. */
@@ -51,12 +54,13 @@ export class FrontDoors {
   private constructor(
     place: Place,
     begun: FrontSettings,
-    { config, warn }: FrontsOptions,
+    { config, keys, warn }: FrontsOptions,
     urgent: UrgentData,
   ) {
     this.#begun = begun
     this.#place = place
     this.#warn = warn
+    this.#keys = keys
     this.listeners = FRONT_NAMES.flatMap((name) => {
       const address = config.listen[name]
       return address ? [{ name, address, listen: this.#listenFor(name, urgent) }] : []
@@ -65,9 +69,9 @@ export class FrontDoors {
 
   /** Starts the workers; nothing listens yet. */
   static async open(options: FrontsOptions): Promise<FrontDoors> {
-    const { config, gate, workers, warn } = options
+    const { config, keys, gate, workers, warn } = options
     const urgent = await urgentData(warn)
-    const settings = await frontSettings(config, warn)
+    const settings = await frontSettings(config, keys, warn)
     // A wrong certificate is an error here, and not of a worker.
     securitiesOf(settings)
     const place = workers
@@ -94,7 +98,7 @@ export class FrontDoors {
    * them to new connections. Listeners stay.
    */
   async prepareReload(config: Config): Promise<() => void> {
-    const settings = changedSettings(this.#begun, await frontSettings(config, this.#warn))
+    const settings = changedSettings(this.#begun, await frontSettings(config, this.#keys, this.#warn))
     securitiesOf(settings)
     return () => this.#place.change(settings)
   }
