@@ -3,8 +3,9 @@
  * administrator lays into the data folder counts, and is stored; without a file the stored one is used; the
  * first start makes it.
  */
-import { X509Certificate } from 'node:crypto'
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { createSecureContext } from 'node:tls'
 import {
   HOST_KEYS,
   hostKeyFile,
@@ -62,7 +63,8 @@ export class FrontKeys {
     const keys: HostKey[] = []
     for (const { name, type } of HOST_KEYS) {
       const { file, content: text } = hostKeyFile(dataDir, name)
-      if (text !== undefined) requireHostKey(file, text)
+      if (text !== undefined)
+        requireUsable(file, 'private key of SSH without a passphrase', () => publicLine(text))
       const key = await this.#kept(name, { file, text }, () => newHostKey(type))
       keys.push({ private: key, public: writePublicHostKey(dataDir, name, key) })
     }
@@ -72,6 +74,7 @@ export class FrontKeys {
   /** Returns the RSA key (PKCS#8, PEM) by which VNC viewers identify the bastion in RA2. */
   vncKey(): Promise<string> {
     const { file, content: text } = vncKeyFile(this.#options.dataDir)
+    if (text !== undefined) requireUsable(file, 'RSA key', () => createPrivateKey(text))
     return this.#kept('vnc_rsa_key', { file, text }, newVncKey)
   }
 
@@ -85,6 +88,7 @@ export class FrontKeys {
     }
     const { dataDir } = this.#options
     const { file, content } = tlsFiles(dataDir)
+    if (content) requireUsable(file, 'key of the certificate beside it', () => createSecureContext(content))
     const text = content && JSON.stringify(content)
     const make = async () => JSON.stringify(await selfSigned(hostname))
     const isUsable = (stored: string) =>
@@ -145,13 +149,13 @@ export class FrontKeys {
   }
 }
 
-/** Refuses a wrong file before it replaces the stored key. */
-function requireHostKey(file: string, text: string): void {
+/** Refuses a file that cannot be used before it replaces the stored key. */
+function requireUsable(file: string, expected: string, use: () => unknown): void {
   try {
-    publicLine(text)
+    use()
   } catch (error) {
     throw new Error(
-      `${file} is no private key of SSH without a passphrase: ${(error as Error).message}; remove it to use the key in the database`,
+      `${file} is no ${expected}: ${(error as Error).message}; without the file the key in the database is used`,
     )
   }
 }

@@ -103,10 +103,16 @@ test('are replaced by a file, and stay so when it is removed', async () => {
 })
 
 test('a file that is no key is an error with its name, and changes nothing in the database', async () => {
-  const before = await keysOf('a').hostKeys()
-  lay('a', `ssh/${ED25519}`, 'half a k')
-  await expect(keysOf('a').hostKeys()).rejects.toThrow(join('ssh', ED25519))
-  expect(await keysOf('b').hostKeys()).toEqual(before)
+  const before = await allOf(keysOf('a'))
+  const files = [`ssh/${ED25519}`, 'tls/vnc_rsa_key.pem', 'tls/key.pem']
+  for (const file of files) {
+    lay('b', file, 'half a k')
+    if (file === 'tls/key.pem') lay('b', 'tls/cert.pem', 'and half a certificate')
+    await expect(allOf(keysOf('b'))).rejects.toThrow(`${join(folder('b'), file)} is no `)
+    expect(await allOf(keysOf('c'))).toEqual(before)
+    rmSync(join(folder('b'), file))
+  }
+  expect(await allOf(keysOf('b'))).toEqual(before)
 })
 
 test('a certificate of the bastion’s own that has expired is made anew', async () => {

@@ -153,6 +153,7 @@ test(
 test(
   'a newer broker that takes over knows them too',
   async () => {
+    for (let n = 0; n < LOCKOUT_LIMITS.pairFailures; n++) expect(await signIn('ops2', 'wrong')).toBe('401')
     const cookie = await cookieOf('ops1', PASSWORD)
     const { password } = await ticketFor(broker, { user: 'ops1', password: PASSWORD }, TARGET)
     const old = broker
