@@ -1,4 +1,4 @@
-/** A broker that is killed and started again, without the files of its listeners: nobody notices. */
+/** The restart of a killed broker, without the files of its listeners, and a takeover. */
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
