@@ -123,7 +123,7 @@ const READING = ['GET', 'HEAD']
 export async function createApi(deps: ApiDeps): Promise<Api> {
   const context: Context = {
     deps,
-    signIns: new SignIns(deps.randomBytes),
+    signIns: new SignIns(deps.store.signIns, deps.randomBytes),
     keyUses: new Map(),
     turns: new Turns(),
     webSockets: new WebSockets(),

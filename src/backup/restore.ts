@@ -162,6 +162,9 @@ class Restore {
     }
     await this.#takeFiles(keys)
     await this.#takeRecordings()
+    // Ended or used up since the backup, perhaps: none of them may come back.
+    await store.signIns.endAll()
+    await store.tickets.removeAll()
     await noteRestore(store.settings, { created: manifest.created, row: manifest.audit.row })
     const problems: Error[] = []
     const audit = new AuditLog({

@@ -31,7 +31,7 @@ import type { ControlStatus } from '../control/messages.ts'
 import { ControlServer } from '../control/server.ts'
 import { BrokerGate } from '../gate/gate.ts'
 import { LOOK_INTERVAL_MS, REVIEW_INTERVAL_MS } from '../gate/review.ts'
-import { openDataFolder, tlsFiles } from '../host/data-folder.ts'
+import { openDataFolder } from '../host/data-folder.ts'
 import type { Logger } from '../host/log.ts'
 import { openAuthorities } from '../identity/authorities.ts'
 import { Slack } from '../memory/slack.ts'
@@ -56,6 +56,7 @@ import { EXPIRY_INTERVAL_MS, endExpiredCheckouts } from './checkout-expiry.ts'
 import { type Controlled, controlHandler } from './control.ts'
 import { firstAdministrator } from './first-start.ts'
 import { type Foundation, openFoundation } from './foundation.ts'
+import { FrontKeys } from './front-keys.ts'
 import { FrontDoors } from './fronts.ts'
 import { Hold, soon, type Takeover } from './hold.ts'
 import { openHostTrust } from './host-trust.ts'
@@ -120,6 +121,7 @@ export class Broker {
   readonly #exports: RecordingExports
   readonly #gate: BrokerGate
   readonly #drawer = new Drawer()
+  readonly #keys: FrontKeys
   #fronts: FrontDoors | undefined
   /** Port of the RDP listener. */
   #rdpPort: number | undefined
@@ -158,6 +160,12 @@ export class Broker {
     this.#parts = parts
     this.#config = options.config
     this.#hold = hold
+    this.#keys = new FrontKeys({
+      dataDir: options.config.dataDir,
+      settings: parts.store.settings,
+      vault: parts.vault,
+      say: options.logger,
+    })
     this.#audit = new AuditLog({
       repository: parts.store.audit,
       now: Date.now,
@@ -488,6 +496,7 @@ export class Broker {
     const workers = config.workers > 0 ? await workerOptions(config, parts) : undefined
     return await FrontDoors.open({
       config,
+      keys: this.#keys,
       gate: isCopying ? copyingGate(this.#gate) : this.#gate,
       ...(workers && { workers }),
       proxyHeaders: this.#proxyHeaders,
@@ -503,7 +512,7 @@ export class Broker {
     }
   }
 
-  async #startApi({ listen, dataDir, hostname }: Config): Promise<void> {
+  async #startApi({ listen, hostname }: Config): Promise<void> {
     if (!listen.https) return
     this.#api = await createApi({
       store: this.#parts.store,
@@ -520,9 +529,9 @@ export class Broker {
       deletion: this.#deletion,
       clock: Date.now,
       randomBytes,
-      tls: await tlsFiles(dataDir, hostname, listen.https),
       admit: (server) => admitByHeader(server, 'https', this.#proxyHeaders),
       trustedProxies: () => this.#config.trustedProxies,
+      tls: await this.#keys.tls(hostname, listen.https),
       // The addresses are shown below; requests are logged as events.
       logger: this.#options.logger.child({}, { level: 'warn' }),
       metrics: {
@@ -637,7 +646,7 @@ export class Broker {
     const authorities = openAuthorities(config.ssh)
     const tls =
       this.#api && config.listen.https
-        ? await tlsFiles(config.dataDir, config.hostname, config.listen.https)
+        ? await this.#keys.tls(config.hostname, config.listen.https)
         : undefined
     if (tls) createSecureContext(tls)
     return () => {

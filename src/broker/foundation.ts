@@ -3,9 +3,9 @@ import type { Config } from '../config/config.ts'
 import { openDataFolder, shareKeys } from '../host/data-folder.ts'
 import { Identities } from '../identity/chain.ts'
 import { sealClearHashes } from '../identity/hashes.ts'
-import { Lockout } from '../identity/lockout.ts'
 import { PasswordHasher } from '../identity/password.ts'
 import { PasswordPolicy } from '../identity/policy.ts'
+import { SharedLockout } from '../identity/shared-lockout.ts'
 import { openBucket } from '../recording-service/bucket.ts'
 import { openRecordingKeys, RecordingService } from '../recording-service/service.ts'
 import { openStore } from '../store/open.ts'
@@ -34,7 +34,13 @@ export async function openFoundation(config: Config): Promise<Foundation> {
     await sealClearHashes(store.users, vault)
     await store.users.noteLooks()
     const passwords = new PasswordHasher({ policy: new PasswordPolicy(config.passwords) })
-    const identities = new Identities(store.users, passwords, new Lockout(), Date.now, vault)
+    const identities = new Identities(
+      store.users,
+      passwords,
+      new SharedLockout(store.lockouts),
+      Date.now,
+      vault,
+    )
     const { objectStore } = config.recordings
     const recordingService = new RecordingService({
       root: config.recordings.directory,

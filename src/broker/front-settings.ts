@@ -1,12 +1,17 @@
 /** Reads the files of the configuration that the fronts need, and makes their settings of them. */
 import type { Config } from '../config/config.ts'
 import { FRONT_NAMES, type FrontSettings, type SshFrontSettings } from '../contract/front-settings.ts'
-import { hostKeys, nextHostKeys, publicHostKeys, tlsFiles, vncKey } from '../host/data-folder.ts'
+import { nextHostKeys } from '../host/front-files.ts'
+import type { FrontKeys } from './front-keys.ts'
 import { openHostCertificates, validityOf } from './own-certificates.ts'
 
 /** `warn` gets faults that do not prevent the start. Throws if a file is missing or wrong. */
-export async function frontSettings(config: Config, warn: (message: string) => void): Promise<FrontSettings> {
-  const { dataDir, hostname, loginGrace, listen } = config
+export async function frontSettings(
+  config: Config,
+  keys: FrontKeys,
+  warn: (message: string) => void,
+): Promise<FrontSettings> {
+  const { hostname, loginGrace, listen } = config
   const { banner, motd } = config.ssh
   const { telnet, rlogin, telnets, vnc, rdp } = listen
   return {
@@ -14,19 +19,19 @@ export async function frontSettings(config: Config, warn: (message: string) => v
     loginGraceMs: loginGrace,
     ...(banner !== undefined && { banner }),
     ...(motd !== undefined && { motd }),
-    ...(listen.ssh && { ssh: sshSettings(config, warn) }),
+    ...(listen.ssh && { ssh: await sshSettings(config, keys, warn) }),
     ...(telnet && { telnet: { allow: telnet.allow } }),
     ...(rlogin && { rlogin: { allow: rlogin.allow } }),
-    ...(telnets && { telnets: { tls: await tlsFiles(dataDir, hostname, telnets) } }),
+    ...(telnets && { telnets: { tls: await keys.tls(hostname, telnets) } }),
     ...(vnc && {
       vnc: {
-        tls: await tlsFiles(dataDir, hostname, vnc),
-        rsaKey: vncKey(dataDir),
+        tls: await keys.tls(hostname, vnc),
+        rsaKey: await keys.vncKey(),
         types: vnc.securityTypes,
         allowClear: vnc.allowClear,
       },
     }),
-    ...(rdp && { rdp: { tls: await tlsFiles(dataDir, hostname, rdp), nla: rdp.nla } }),
+    ...(rdp && { rdp: { tls: await keys.tls(hostname, rdp), nla: rdp.nla } }),
   }
 }
 
@@ -52,15 +57,23 @@ export function changedSettings(begun: FrontSettings, changed: FrontSettings): F
 }
 
 /** Only certificates that are valid now. */
-function sshSettings({ ssh, dataDir }: Config, warn: (message: string) => void): SshFrontSettings {
-  const certificates = openHostCertificates(ssh.hostCertificates, publicHostKeys(dataDir))
+async function sshSettings(
+  { ssh, dataDir }: Config,
+  keys: FrontKeys,
+  warn: (message: string) => void,
+): Promise<SshFrontSettings> {
+  const hostKeys = await keys.hostKeys()
+  const certificates = openHostCertificates(
+    ssh.hostCertificates,
+    hostKeys.map((key) => key.public),
+  )
   const valid = certificates.filter((certificate) => {
     const { isValid, warning } = validityOf(certificate, Date.now())
     if (warning !== undefined) warn(warning)
     return isValid
   })
   return {
-    hostKeys: hostKeys(dataDir).map((key) => key.private),
+    hostKeys: hostKeys.map((key) => key.private),
     nextHostKeys: nextHostKeys(dataDir),
     hostCertificates: valid.map(({ blob, key, validBefore }) => ({ blob, key, validBefore })),
   }

@@ -11,6 +11,7 @@ import type { ProxyHeaders } from '../sockets/proxy-headers.ts'
 import { openUrgentData } from '../sockets/urgent.ts'
 import type { WorkersOptions } from '../workers/workers.ts'
 import { Workers } from '../workers/workers.ts'
+import type { FrontKeys } from './front-keys.ts'
 import { changedSettings, frontSettings } from './front-settings.ts'
 
 type Warn = (message: string) => void
@@ -33,6 +34,7 @@ interface Place {
 
 export interface FrontsOptions {
   config: Config
+  keys: FrontKeys
   gate: Gate
   /** Absent: the connections are served in this process. */
   workers?: Omit<WorkersOptions, 'settings'>
@@ -46,6 +48,7 @@ export class FrontDoors {
   readonly #proxyHeaders: ProxyHeaders
   readonly #bound: Bound[] = []
   readonly #warn: Warn
+  readonly #keys: FrontKeys
   /** The settings that the fronts were started with. */
   readonly #begun: FrontSettings
   /** The listeners to bind, in the order in which they are reported. */
@@ -54,13 +57,14 @@ export class FrontDoors {
   private constructor(
     place: Place,
     begun: FrontSettings,
-    { config, proxyHeaders, warn }: FrontsOptions,
+    { config, keys, proxyHeaders, warn }: FrontsOptions,
     urgent: UrgentData,
   ) {
     this.#begun = begun
     this.#place = place
     this.#warn = warn
     this.#proxyHeaders = proxyHeaders
+    this.#keys = keys
     this.listeners = FRONT_NAMES.flatMap((name) => {
       const address = config.listen[name]
       return address ? [{ name, address, listen: this.#listenFor(name, urgent) }] : []
@@ -69,9 +73,9 @@ export class FrontDoors {
 
   /** Starts the workers; nothing listens yet. */
   static async open(options: FrontsOptions): Promise<FrontDoors> {
-    const { config, gate, workers, warn } = options
+    const { config, keys, gate, workers, warn } = options
     const urgent = await urgentData(warn)
-    const settings = await frontSettings(config, warn)
+    const settings = await frontSettings(config, keys, warn)
     // A wrong certificate is an error here, and not of a worker.
     securitiesOf(settings)
     const place = workers
@@ -107,7 +111,7 @@ export class FrontDoors {
    * them to new connections. Listeners stay.
    */
   async prepareReload(config: Config): Promise<() => void> {
-    const settings = changedSettings(this.#begun, await frontSettings(config, this.#warn))
+    const settings = changedSettings(this.#begun, await frontSettings(config, this.#keys, this.#warn))
     securitiesOf(settings)
     return () => this.#place.change(settings)
   }

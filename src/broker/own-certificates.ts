@@ -49,7 +49,7 @@ function readCertificate(file: string, own: readonly Buffer[]): OwnCertificate {
     if (principals.length === 0) throw new PublicKeyError('it names no host (ssh-keygen -n)')
     if (criticalOptions.size > 0) throw new PublicKeyError('it has a critical option, which clients refuse')
     if (!own.some((one) => one.equals(key.blob))) {
-      throw new PublicKeyError('it is about none of the host keys in data_dir/ssh')
+      throw new PublicKeyError('it is about none of the host keys (data_dir/ssh/*.pub)')
     }
     return {
       file,

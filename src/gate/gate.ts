@@ -92,7 +92,6 @@ export class BrokerGate implements Gate {
   readonly #running = new RunningSessions()
   readonly #review: Review
   readonly #live: LiveSessions
-  readonly #tickets: Tickets
   readonly #invitations: Invitations
   readonly #listeners = new Set<(notice: GateNotice) => void>()
   /** Hands out one-time tickets. */
@@ -100,7 +99,7 @@ export class BrokerGate implements Gate {
 
   constructor(options: GateOptions) {
     this.#options = options
-    const { audit, now } = options
+    const { audit, now, store, vault } = options
     this.#review = new Review({
       ...options,
       running: this.#running,
@@ -110,12 +109,12 @@ export class BrokerGate implements Gate {
     })
     const grounds = () => this.#review.grounds()
     const notify = (notice: GateNotice) => this.#notify(notice)
-    this.#tickets = new Tickets()
-    this.tickets = new TicketOffice({ ...options, tickets: this.#tickets, grounds })
+    const tickets = new Tickets(store.tickets, vault)
+    this.tickets = new TicketOffice({ ...options, tickets, grounds })
     this.#invitations = new Invitations({ audit, now, notify, grounds })
     this.#signIns = new SignIns({
       ...options,
-      tickets: this.#tickets,
+      tickets,
       invitations: this.#invitations,
       grounds,
       onWithdrawn: (identity, reason) => notify({ type: 'leave', identity, reason }),
@@ -397,7 +396,6 @@ export class BrokerGate implements Gate {
   *#bases(): Iterable<Basis> {
     for (const { basis, stopped } of this.#running) if (stopped === undefined) yield basis
     yield* this.#signIns.bases()
-    for (const { basis } of this.#tickets.waiting) yield basis
     yield* this.#invitations.bases()
   }
 

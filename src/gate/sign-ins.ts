@@ -22,7 +22,7 @@ import type { Store } from '../store/store.ts'
 import type { Invitations } from './invitations.ts'
 import { askedAgain, challengeOf, logonAhead, logonOf, wipe } from './logons.ts'
 import type { SignedIn } from './signed-in.ts'
-import type { Ticket, Tickets } from './tickets.ts'
+import { isOfTickets, type Ticket, type Tickets } from './tickets.ts'
 import { UsedSignatures } from './used-signatures.ts'
 import type { Withdrawals } from './withdrawals.ts'
 
@@ -85,15 +85,16 @@ export class SignIns {
     }
     if (proof.method === 'ntlm') return await this.#byNtlm(request, proof.proof)
     const parsed = parseLogin(login)
-    // While the user is locked out, a ticket is handled like any password: the time must not reveal that it
-    // is valid.
-    const isLocked =
-      !('malformed' in parsed) && identities.isLocked({ user: parsed.user, source: source.address })
-    if (!('malformed' in parsed) && 'password' in proof && !isLocked) {
+    if (!('malformed' in parsed) && 'password' in proof && isOfTickets(protocol)) {
+      // While the user is locked out, a ticket is handled like any password: the time must not reveal that it
+      // is valid.
+      const isLocked = await identities.isLocked({ user: parsed.user, source: source.address })
       const invited = () => invitations.byPassword(source, parsed.user, proof.password)
-      if (protocol === 'VNC' && invited() !== undefined) return await this.#asGuest(request, invited)
+      if (!isLocked && protocol === 'VNC' && invited() !== undefined) {
+        return await this.#asGuest(request, invited)
+      }
       const find = () => tickets.byPassword(arrival, parsed, proof.password, now())
-      if (find() !== undefined) return await this.#byTicket(request, parsed.user, find)
+      if (!isLocked && (await find()) !== undefined) return await this.#byTicket(request, parsed.user, find)
     }
     const key =
       proof.method === 'publickey' && proof.signed !== undefined ? readOfferedKey(proof.key) : undefined
@@ -160,8 +161,8 @@ export class SignIns {
       return await this.#malformed({ ...client, protocol, method: 'ticket' }, parsed.malformed)
     }
     let found: { id: string; key: Uint8Array } | undefined
-    const answer = await this.#byTicket(request, parsed.user, () => {
-      found = tickets.byNtlm({ protocol, address: source.address }, parsed, proof, now())
+    const answer = await this.#byTicket(request, parsed.user, async () => {
+      found = await tickets.byNtlm({ protocol, address: source.address }, parsed, proof, now())
       return found?.id
     })
     return answer.result === 'accepted' && found ? { ...answer, key: Uint8Array.from(found.key) } : answer
@@ -176,13 +177,13 @@ export class SignIns {
   async #byTicket(
     { protocol, source }: AuthenticateRequest,
     user: string,
-    find: () => string | undefined,
+    find: () => Promise<string | undefined>,
   ): Promise<AuthenticateAnswer> {
-    const { identities, audit, tickets } = this.#options
+    const { identities, audit, tickets, now } = this.#options
     let ticket: Ticket | undefined
     const outcome = await identities.byTicket({ user, source: source.address }, async () => {
-      const id = find()
-      ticket = id === undefined ? undefined : tickets.take(id)
+      const id = await find()
+      ticket = id === undefined ? undefined : await tickets.take(id, now())
       const flaw = ticket && (await this.#options.grounds().flawOf(ticket.basis, source.address))
       return flaw === undefined ? ticket?.userId : undefined
     })

@@ -74,7 +74,7 @@ export class TicketOffice {
     const expires = now() + this.lifetime
     const whose = { userId: user.id, user: user.userName, basis }
     const ticket = { ...whose, protocol, address, expires, target: named }
-    const issued = tickets.issue(ticket, now())
+    const issued = await tickets.issue(ticket, now())
     if (!issued) return { result: 'too_many' }
     const login = formatLogin({ user: user.userName, target: named })
     return { result: 'issued', ...issued, target, login, expires }
@@ -93,16 +93,18 @@ export class TicketOffice {
   }
 
   /** Withdraws a ticket that could not be delivered or is no longer to be valid. */
-  withdraw(id: string): void {
-    this.#options.tickets.take(id)
+  async withdraw(id: string): Promise<void> {
+    const { tickets, now } = this.#options
+    await tickets.take(id, now())
   }
 
   /** Withdraws the tickets whose users may no longer use them. */
   async review(grounds: Grounds, withdrawals: Withdrawals): Promise<void> {
-    const { tickets } = this.#options
-    await withdrawals.each(tickets.waiting, async (ticket) => {
+    const { tickets, now } = this.#options
+    await withdrawals.each(await tickets.waiting(now()), async (ticket) => {
       const reason = await this.#flawOf(ticket, grounds)
-      if (reason === undefined || !tickets.take(ticket.id)) return undefined
+      // Taken by the review of one process, which writes the event.
+      if (reason === undefined || !(await tickets.take(ticket.id, now()))) return undefined
       return () => this.#tellWithdrawn(ticket, reason)
     })
   }

@@ -1,7 +1,7 @@
 /**
- * One-time tickets, for viewers that cannot carry a name and a password. Kept in memory only, each bound to
- * the address of its viewer, used up by the sign-in. The user's right to the target is checked when the
- * ticket is used.
+ * One-time tickets, for viewers that cannot carry a name and a password. Kept in the store, each bound to the
+ * address of its viewer, used up by the sign-in. The user's right to the target is checked when the ticket is
+ * used.
  */
 import { ulid } from 'ulid'
 import type { Basis } from '../identity/basis.ts'
@@ -11,8 +11,10 @@ import { sameAddress } from '../model/networks.ts'
 import { judgeProof, type NtlmProof, ntHash } from '../model/ntlm-auth.ts'
 import type { Id } from '../model/objects.ts'
 import type { Protocol } from '../model/rights.ts'
-import { Secret } from '../model/secret.ts'
+import type { Secret } from '../model/secret.ts'
 import { VNC_PASSWORD_BYTES, vncAuthResponse } from '../model/vnc-auth.ts'
+import type { Store, StoredTicket, TicketRepository } from '../store/store.ts'
+import type { Vault } from '../vault/vault.ts'
 import { newTicketPassword, sameBytes } from './one-time.ts'
 
 /** Limits of valid tickets per user and in all: each more is one that a guess may hit. */
@@ -40,32 +42,46 @@ export interface Ticket {
   target: Required<WantedTarget>
 }
 
-interface Kept extends Ticket {
-  id: string
-  password: Secret
-}
-
 /** Protocol and source of a viewer's connection. */
 interface Arrival {
   protocol: Protocol
   address: string
 }
 
+/** Whether the protocol accepts tickets. */
+export function isOfTickets(protocol: Protocol): protocol is TicketProtocol {
+  return Object.hasOwn(PASSWORD_LENGTHS, protocol)
+}
+
 export class Tickets {
-  readonly #kept = new Map<string, Kept>()
+  readonly #stored: TicketRepository
+  readonly #vault: Pick<Vault, 'seal' | 'open'>
+
+  constructor(stored: Store['tickets'], vault: Pick<Vault, 'seal' | 'open'>) {
+    this.#stored = stored
+    this.#vault = vault
+  }
 
   /**
    * Issues a ticket; the caller wipes the password. Returns undefined if there are too many valid tickets.
    */
-  issue(ticket: Ticket, now: number): { id: string; password: Secret } | undefined {
-    this.#forgetOld(now)
-    const own = [...this.#kept.values()].filter(({ userId }) => userId === ticket.userId)
-    if (own.length >= MAX_TICKETS_PER_USER || this.#kept.size >= MAX_TICKETS) return undefined
-    const password = newTicketPassword(PASSWORD_LENGTHS[ticket.protocol])
+  async issue(ticket: Ticket, now: number): Promise<{ id: string; password: Secret } | undefined> {
+    const { userId, protocol, expires, user, basis, target } = ticket
+    const password = newTicketPassword(PASSWORD_LENGTHS[protocol])
     const id = ulid()
-    const address = sameAddress(ticket.address)
-    this.#kept.set(id, { ...ticket, address, id, password })
-    return { id, password: Secret.of(password.revealText()) }
+    const row: StoredTicket = {
+      id,
+      userId,
+      protocol,
+      address: sameAddress(ticket.address),
+      expires,
+      sealed: this.#vault.seal(placeOf(id), password),
+      ticket: JSON.stringify({ user, basis, target }),
+    }
+    const limits = { ofUser: MAX_TICKETS_PER_USER, all: MAX_TICKETS }
+    if (await this.#stored.add(row, now, limits)) return { id, password }
+    password.wipe()
+    return undefined
   }
 
   /**
@@ -75,19 +91,19 @@ export class Tickets {
     arrival: Arrival,
     { challenge, response }: { challenge: Uint8Array; response: Uint8Array },
     now: number,
-  ): string | undefined {
-    return this.#find(arrival, now, ({ password }) =>
+  ): Promise<string | undefined> {
+    return this.#find(arrival, now, (_, password) =>
       sameBytes(vncAuthResponse(challenge, password.revealText()), response),
     )
   }
 
   /** Finds the ticket by its password and the login string's user and target, if the string names one. */
-  byPassword(arrival: Arrival, login: Login, password: string, now: number): string | undefined {
+  byPassword(arrival: Arrival, login: Login, password: string, now: number): Promise<string | undefined> {
     const given = Buffer.from(password)
     return this.#find(
       arrival,
       now,
-      (kept) => sameBytes(kept.password.reveal(), given) && isMeant(kept, login),
+      (ticket, kept) => sameBytes(kept.reveal(), given) && isMeant(ticket, login),
     )
   }
 
@@ -95,54 +111,59 @@ export class Tickets {
    * Finds the ticket whose password proves the NTLM response, matched as by `byPassword`. Returns the session
    * base key too.
    */
-  byNtlm(
+  async byNtlm(
     arrival: Arrival,
     login: Login,
     proof: NtlmProof,
     now: number,
-  ): { id: string; key: Uint8Array } | undefined {
+  ): Promise<{ id: string; key: Uint8Array } | undefined> {
     let key: Uint8Array | undefined
-    const id = this.#find(arrival, now, (kept) => {
-      const hash = ntHash(kept.password.revealText())
+    const id = await this.#find(arrival, now, (ticket, password) => {
+      const hash = ntHash(password.revealText())
       const made = judgeProof(hash, proof)
       hash.fill(0)
-      const isRight = made !== undefined && isMeant(kept, login)
+      const isRight = made !== undefined && isMeant(ticket, login)
       if (isRight) key = made
       return isRight
     })
     return id !== undefined && key ? { id, key } : undefined
   }
 
-  /** Removes the ticket and returns it. */
-  take(id: string): Ticket | undefined {
-    const kept = this.#kept.get(id)
-    if (kept) this.#drop(kept)
-    return kept
+  /** Removes the ticket and returns it: to one caller only, in whichever process. */
+  async take(id: string, now: number): Promise<Ticket | undefined> {
+    const stored = await this.#stored.take(id, now)
+    return stored && ticketOf(stored)
   }
 
-  /** The valid tickets. */
-  get waiting(): readonly (Ticket & { id: string })[] {
-    return [...this.#kept.values()]
+  /** Returns the valid tickets. */
+  async waiting(now: number): Promise<(Ticket & { id: string })[]> {
+    return (await this.#stored.waiting(now)).map((stored) => ({ ...ticketOf(stored), id: stored.id }))
   }
 
-  #find({ protocol, address }: Arrival, now: number, matches: (kept: Kept) => boolean): string | undefined {
-    this.#forgetOld(now)
-    const from = sameAddress(address)
+  async #find(
+    { protocol, address }: Arrival,
+    now: number,
+    matches: (ticket: Ticket, password: Secret) => boolean,
+  ): Promise<string | undefined> {
+    const stored = await this.#stored.waitingFor(protocol, sameAddress(address), now)
     // Compares with each one, so that the time does not reveal which one matched.
-    const found = [...this.#kept.values()].filter(
-      (kept) => kept.protocol === protocol && kept.address === from && matches(kept),
-    )
+    const found = stored.filter((one) => {
+      const password = this.#vault.open(placeOf(one.id), one.sealed)
+      try {
+        return matches(ticketOf(one), password)
+      } finally {
+        password.wipe()
+      }
+    })
     return found[0]?.id
   }
+}
 
-  #forgetOld(now: number): void {
-    for (const kept of this.#kept.values()) if (kept.expires <= now) this.#drop(kept)
-  }
+const placeOf = (id: string) => ({ table: 'tickets', id, field: 'password' })
 
-  #drop({ id, password }: Kept): void {
-    password.wipe()
-    this.#kept.delete(id)
-  }
+function ticketOf({ userId, protocol, address, expires, ticket }: StoredTicket): Ticket {
+  const { user, basis, target } = JSON.parse(ticket) as Pick<Ticket, 'user' | 'basis' | 'target'>
+  return { userId, protocol: protocol as TicketProtocol, address, expires, user, basis, target }
 }
 
 function isMeant({ user, target }: Ticket, login: Login): boolean {

@@ -31,3 +31,13 @@ function make(type: SshKeyType): { private: string; public: string } {
       return ssh2.utils.generateKeyPairSync('rsa', { bits: RSA_BITS })
   }
 }
+
+/**
+ * Returns the public line, type and base64, of a private key in OpenSSH's form.
+ * @throws Error if it is not one, or needs a passphrase
+ */
+export function publicLine(privateKey: string): string {
+  const parsed = ssh2.utils.parseKey(privateKey)
+  if (parsed instanceof Error) throw parsed
+  return `${parsed.type} ${parsed.getPublicSSH().toString('base64')}`
+}

@@ -11,7 +11,7 @@ import { Authorities, type AuthorityFlaw } from './authorities.ts'
 import { type OfferedKey, readOfferedKey } from './certificate.ts'
 import { BusyError } from './errors.ts'
 import { type HashSeal, openHash, sealHash } from './hashes.ts'
-import type { Attempt, Lockout } from './lockout.ts'
+import type { Attempt } from './lockout.ts'
 import type { PasswordHasher } from './password.ts'
 import { isKeyOf } from './public-key.ts'
 import { type SignedRequest, verifySignedRequest } from './signature.ts'
@@ -65,13 +65,30 @@ export const MAX_WAITING_ATTEMPTS = 256
 /** Limit of such sign-ins per network. */
 export const MAX_WAITING_OF_NETWORK = 128
 
+/**
+ * Milliseconds after which a sign-in that waits asks again: the attempt that it waits for may be one of another
+ * process.
+ */
+const WAIT_MS = 250
+
+type Awaitable<T> = T | Promise<T>
+
+/** Counts attempts and failures: see `Lockout` and `SharedLockout`. */
+export interface AttemptCounter {
+  begin(user: string, source: string, now: number): Awaitable<Attempt | 'locked' | 'wait'>
+  isLocked(user: string, source: string, now: number): Awaitable<boolean>
+  fail(attempt: Attempt, now: number): Awaitable<boolean>
+  succeed(attempt: Attempt): Awaitable<void>
+  cancel(attempt: Attempt): Awaitable<void>
+}
+
 /** Replaces the id of a user that does not exist, so that the number of queries is the same. */
 const NOBODY: Id = '00000000000000000000000000'
 
 export class Identities {
   readonly #users: UserRepository
   readonly #passwords: PasswordHasher
-  readonly #lockout: Lockout
+  readonly #lockout: AttemptCounter
   readonly #now: () => number
   readonly #vault: HashSeal
   /** Authorities for keys, and revocations. */
@@ -83,7 +100,7 @@ export class Identities {
   constructor(
     users: UserRepository,
     passwords: PasswordHasher,
-    lockout: Lockout,
+    lockout: AttemptCounter,
     now: () => number,
     vault: HashSeal,
   ) {
@@ -103,7 +120,7 @@ export class Identities {
       if (proof.method !== 'publickey') return await this.#byPassword(request, attempt, proof.password)
       return await this.#bySignature(request, attempt, proof.key, proof.signed!)
     } catch (error) {
-      if (attempt !== 'locked') this.#lockout.cancel(attempt)
+      if (attempt !== 'locked') await this.#lockout.cancel(attempt)
       if (error instanceof BusyError) return { result: 'rejected', reason: 'busy', locks: false }
       throw error
     } finally {
@@ -122,14 +139,16 @@ export class Identities {
     const attempt = await this.#begin(who)
     if (attempt === 'busy') return { result: 'rejected', reason: 'busy', locks: false }
     try {
-      if (attempt === 'locked') return this.#reject(attempt, 'locked')
+      if (attempt === 'locked') return await this.#reject(attempt, 'locked')
       const userId = await take()
-      if (userId === undefined) return this.#reject(attempt, 'wrong_ticket')
+      if (userId === undefined) return await this.#reject(attempt, 'wrong_ticket')
       const user = await this.#users.find(userId)
       const flaw = user && flawOfStanding(user, who.source, this.#now())
-      return !user || flaw ? this.#reject(attempt, flaw ?? 'unknown_user') : this.#accept(attempt, user)
+      return await (!user || flaw
+        ? this.#reject(attempt, flaw ?? 'unknown_user')
+        : this.#accept(attempt, user))
     } catch (error) {
-      if (attempt !== 'locked') this.#lockout.cancel(attempt)
+      if (attempt !== 'locked') await this.#lockout.cancel(attempt)
       throw error
     } finally {
       this.#goOn(who.source)
@@ -148,13 +167,13 @@ export class Identities {
     try {
       const guest = attempt === 'locked' ? undefined : await take()
       if (attempt === 'locked' || !guest) {
-        return this.#reject(attempt, attempt === 'locked' ? 'locked' : 'wrong_ticket')
+        return await this.#reject(attempt, attempt === 'locked' ? 'locked' : 'wrong_ticket')
       }
       // Neither a failure nor a success: it proves nothing about other clients at this address.
-      this.#lockout.cancel(attempt)
+      await this.#lockout.cancel(attempt)
       return guest
     } catch (error) {
-      if (attempt !== 'locked') this.#lockout.cancel(attempt)
+      if (attempt !== 'locked') await this.#lockout.cancel(attempt)
       throw error
     } finally {
       this.#goOn(who.source)
@@ -171,8 +190,8 @@ export class Identities {
   }
 
   /** Whether a sign-in as this user from this address is refused whatever its proof. */
-  isLocked({ user, source }: Pick<SignIn, 'user' | 'source'>): boolean {
-    return this.#lockout.isLocked(nameKey(user), source, this.#now())
+  async isLocked({ user, source }: Pick<SignIn, 'user' | 'source'>): Promise<boolean> {
+    return await this.#lockout.isLocked(nameKey(user), source, this.#now())
   }
 
   /** Wakes the sign-ins that waited for an attempt to end. */
@@ -185,15 +204,27 @@ export class Identities {
 
   async #begin(request: Pick<SignIn, 'user' | 'source'>): Promise<Attempt | 'locked' | 'busy'> {
     for (;;) {
-      const attempt = this.#lockout.begin(nameKey(request.user), request.source, this.#now())
+      const attempt = await this.#lockout.begin(nameKey(request.user), request.source, this.#now())
       if (attempt !== 'wait') return attempt
       const network = networkOf(request.source)
       const own = this.#waiting.get(network) ?? []
       const all = [...this.#waiting.values()].reduce((sum, { length }) => sum + length, 0)
       if (MAX_WAITING_OF_NETWORK <= own.length || MAX_WAITING_ATTEMPTS <= all) return 'busy'
       this.#waiting.set(network, own)
-      await new Promise<void>((resolve) => own.push(resolve))
+      await this.#turn(network, own)
     }
+  }
+
+  /** Resolves when an attempt of the network has ended here, or after a while. */
+  async #turn(network: string, waiting: (() => void)[]): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    waiting.push(resolve)
+    const timer = setTimeout(resolve, WAIT_MS)
+    await promise
+    clearTimeout(timer)
+    const index = waiting.indexOf(resolve)
+    if (index >= 0) waiting.splice(index, 1)
+    if (waiting.length === 0 && this.#waiting.get(network) === waiting) this.#waiting.delete(network)
   }
 
   async #byPassword(request: SignIn, attempt: Attempt | 'locked', text: string): Promise<Outcome> {
@@ -204,20 +235,20 @@ export class Identities {
       if (attempt === 'locked') {
         // Uses up no turn, and takes the same time.
         await this.#passwords.pretend(request.source)
-        return this.#reject(attempt, 'locked')
+        return await this.#reject(attempt, 'locked')
       }
       const passwordHash = user && sealed && openHash(this.#vault, user.id, sealed)
       // Always computed, so that the time is the same.
       const matches = await this.#passwords.verify(passwordHash, password, request.source)
       const flaw = this.#flawOf(user, 'local_password', request) ?? (matches ? undefined : 'wrong_password')
-      if (!user || flaw) return this.#reject(attempt, flaw ?? 'unknown_user')
+      if (!user || flaw) return await this.#reject(attempt, flaw ?? 'unknown_user')
       if (sealed && passwordHash !== undefined && this.#passwords.needsRehash(passwordHash)) {
         await this.#renewHash(user.id, sealed, password)
       }
       // The password may have been replaced while the hash was computed.
       const now = await this.#users.find(user.id)
-      if (now?.secretRevision !== user.secretRevision) return this.#reject(attempt, 'wrong_password')
-      return this.#accept(attempt, user)
+      if (now?.secretRevision !== user.secretRevision) return await this.#reject(attempt, 'wrong_password')
+      return await this.#accept(attempt, user)
     } finally {
       password.wipe()
     }
@@ -248,7 +279,7 @@ export class Identities {
     if (!flaw && offered?.certificate && signature) {
       flaw = this.authorities.flawOfSignature(offered.certificate, signature)
     }
-    return !user || flaw ? this.#reject(attempt, flaw ?? 'unknown_user') : this.#accept(attempt, user)
+    return await (!user || flaw ? this.#reject(attempt, flaw ?? 'unknown_user') : this.#accept(attempt, user))
   }
 
   /**
@@ -257,7 +288,7 @@ export class Identities {
    */
   async #askForKey(request: SignIn, key: Uint8Array): Promise<Outcome> {
     const user = await this.#find(request.user)
-    const locked = this.isLocked(request)
+    const locked = await this.isLocked(request)
     const flaw = locked ? 'locked' : this.#flawOfKey(user, readOfferedKey(key), request, key)
     return flaw ? { result: 'rejected', reason: flaw, locks: false } : { result: 'key_acceptable' }
   }
@@ -290,14 +321,17 @@ export class Identities {
     return ofAuthority
   }
 
-  #accept(attempt: Attempt | 'locked', user: User): Outcome {
-    if (attempt === 'locked') return this.#reject(attempt, 'locked')
-    this.#lockout.succeed(attempt)
+  async #accept(attempt: Attempt | 'locked', user: User): Promise<Outcome> {
+    if (attempt === 'locked') return await this.#reject(attempt, 'locked')
+    await this.#lockout.succeed(attempt)
     return { result: 'accepted', user }
   }
 
-  #reject(attempt: Attempt | 'locked', reason: Refusal): Extract<Outcome, { result: 'rejected' }> {
+  async #reject(
+    attempt: Attempt | 'locked',
+    reason: Refusal,
+  ): Promise<Extract<Outcome, { result: 'rejected' }>> {
     if (attempt === 'locked') return { result: 'rejected', reason: 'locked', locks: false }
-    return { result: 'rejected', reason, locks: this.#lockout.fail(attempt, this.#now()) }
+    return { result: 'rejected', reason, locks: await this.#lockout.fail(attempt, this.#now()) }
   }
 }

@@ -28,6 +28,15 @@ export const LOCKOUT_LIMITS: LockoutLimits = {
   maxEntries: 10_000,
 }
 
+/** Failures of a pair or an address, as another place knows them. */
+export interface KnownFailures {
+  failures: number
+  /** Milliseconds since the epoch: time of the first failure. */
+  since: number
+  /** 0 if not locked. */
+  lockedUntil: number
+}
+
 /** One attempt to sign in, ended by exactly one of `fail`, `succeed`, `cancel`. */
 export interface Attempt {
   pair: string
@@ -48,8 +57,7 @@ export class Lockout {
    * ended. `user` is the name's key.
    */
   begin(user: string, source: string, now: number): Attempt | 'locked' | 'wait' {
-    const address = networkOf(source)
-    const pair = `${address} ${user}`
+    const { pair, address } = attemptOf(user, source)
     if (this.isLocked(user, source, now)) return 'locked'
     if (this.#pairs.isFull(pair) || this.#addresses.isFull(address)) return 'wait'
     this.#pairs.begin(pair, now)
@@ -57,10 +65,21 @@ export class Lockout {
     return { pair, address }
   }
 
+  /** Replaces the failures of both by what another place knows; attempts in progress stay. */
+  learn({ pair, address }: Attempt, known: { pair?: KnownFailures; address?: KnownFailures }): void {
+    this.#pairs.learn(pair, known.pair)
+    this.#addresses.learn(address, known.address)
+  }
+
+  /** Returns the numbers of attempts in progress. */
+  pending({ pair, address }: Attempt): { pair: number; address: number } {
+    return { pair: this.#pairs.pending(pair), address: this.#addresses.pending(address) }
+  }
+
   /** Whether an attempt would be refused now; counts nothing. */
   isLocked(user: string, source: string, now: number): boolean {
-    const address = networkOf(source)
-    return this.#pairs.isLocked(`${address} ${user}`, now) || this.#addresses.isLocked(address, now)
+    const { pair, address } = attemptOf(user, source)
+    return this.#pairs.isLocked(pair, now) || this.#addresses.isLocked(address, now)
   }
 
   /** Returns true if this failure caused a lock. */
@@ -85,6 +104,12 @@ export class Lockout {
   get size(): { pairs: number; addresses: number } {
     return { pairs: this.#pairs.size, addresses: this.#addresses.size }
   }
+}
+
+/** Returns the keys by which an attempt is counted. `user` is the name's key. */
+export function attemptOf(user: string, source: string): Attempt {
+  const address = networkOf(source)
+  return { pair: `${address} ${user}`, address }
 }
 
 interface Entry {
@@ -124,6 +149,22 @@ class Table {
   begin(key: string, now: number): void {
     const entry = this.#current(key, now) ?? { failures: 0, pending: 0, since: now, lockedUntil: 0 }
     entry.pending++
+    this.#put(key, entry)
+  }
+
+  learn(key: string, known: KnownFailures = { failures: 0, since: 0, lockedUntil: 0 }): void {
+    const entry = this.#entries.get(key)
+    if (!entry && known.failures === 0) return
+    const learnt = { ...known, pending: entry?.pending ?? 0 }
+    this.#put(key, learnt)
+    this.#forgetIdle(key, learnt)
+  }
+
+  pending(key: string): number {
+    return this.#entries.get(key)?.pending ?? 0
+  }
+
+  #put(key: string, entry: Entry): void {
     // A Map keeps the order of insertion: the first entry is the one idle longest.
     this.#entries.delete(key)
     this.#entries.set(key, entry)

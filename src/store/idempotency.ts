@@ -1,4 +1,4 @@
-/** Responses to requests with an Idempotency-Key: a limited number, for a limited time. */
+/** Responses to requests with an Idempotency-Key: a limited number, for a limited time; and claims of keys. */
 
 import type { StoreContext } from './migrations/schema.ts'
 import { write } from './query.ts'
@@ -18,7 +18,26 @@ export function idempotencyRepository({ db }: StoreContext): IdempotencyReposito
       return { request, time, status, ...(location !== null && { location }), answer }
     },
 
-    keep: (key, { request, time, status, location, answer }, since, limit) =>
+    async claim(key, claim, now, expires) {
+      const made = await db
+        .insertInto('idempotency_claims')
+        .values({ key, claim, expires })
+        .onConflict((conflict) =>
+          conflict
+            .column('key')
+            .doUpdateSet({ claim, expires })
+            .where('idempotency_claims.expires', '<=', now),
+        )
+        .returning('claim')
+        .executeTakeFirst()
+      return made !== undefined
+    },
+
+    async release(key, claim) {
+      await db.deleteFrom('idempotency_claims').where('key', '=', key).where('claim', '=', claim).execute()
+    },
+
+    keep: (key, claim, { request, time, status, location, answer }, since, limit) =>
       write(db, { type: 'idempotency key', name: '' }, async (tx) => {
         await tx.deleteFrom('idempotency_keys').where('time', '<=', since).execute()
         const oldest = tx
@@ -31,6 +50,10 @@ export function idempotencyRepository({ db }: StoreContext): IdempotencyReposito
         await tx
           .replaceInto('idempotency_keys')
           .values({ key, request, time, status, location: location ?? null, answer })
+          .execute()
+        await tx
+          .deleteFrom('idempotency_claims')
+          .where((eb) => eb.or([eb('claim', '=', claim), eb('expires', '<=', time)]))
           .execute()
       }),
   }

@@ -21,6 +21,8 @@ import * as handovers from './migrations/0014-handovers.ts'
 import * as sealedPasswords from './migrations/0016-sealed-passwords.ts'
 import * as apiKeys from './migrations/0018-api-keys.ts'
 import * as size from './migrations/0019-size.ts'
+import * as sharedState from './migrations/0022-shared-state.ts'
+import * as idempotencyClaims from './migrations/0023-idempotency-claims.ts'
 
 export interface Migration {
   version: number
@@ -46,6 +48,8 @@ const MIGRATIONS: readonly Migration[] = [
   sealedPasswords,
   apiKeys,
   size,
+  sharedState,
+  idempotencyClaims,
 ]
 
 /** Schema version of a database that this program has opened. */

@@ -21,6 +21,7 @@ import { WalSync } from './engine/wal-sync.ts'
 import { hostKeyRepository } from './host-keys.ts'
 import { idempotencyRepository } from './idempotency.ts'
 import { newUlid } from './ids.ts'
+import { lockoutRepository } from './lockouts.ts'
 import { migrate } from './migrate.ts'
 import type { Schema, StoreContext } from './migrations/schema.ts'
 import { nameQueries } from './naming.ts'
@@ -29,8 +30,10 @@ import { sealedRepository } from './sealed.ts'
 import { serviceRepository } from './services.ts'
 import { sessionRepository } from './sessions.ts'
 import { settingRepository } from './settings.ts'
+import { signInRepository } from './sign-ins.ts'
 import type { Store } from './store.ts'
 import { targetGroupRepository } from './target-groups.ts'
+import { ticketRepository } from './tickets.ts'
 import { uploadRepository } from './uploads.ts'
 import { userGroupRepository } from './user-groups.ts'
 import { userRepository } from './users.ts'
@@ -99,6 +102,9 @@ function storeOn(context: StoreContext): Store {
     checkouts: checkoutRepository(context),
     uploads: uploadRepository(context),
     idempotency: idempotencyRepository(context),
+    signIns: signInRepository(context),
+    tickets: ticketRepository(context),
+    lockouts: lockoutRepository(context),
     sessions: sessionRepository(context),
     access: accessQueries(context),
     names: nameQueries(context),

@@ -11,6 +11,7 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
         .select(['id', 'sealed_password_hash as sealed'])
         .where('sealed_password_hash', 'is not', null)
         .execute()
+      const tickets = await db.selectFrom('tickets').select(['id', 'sealed']).execute()
       const settings = await db.selectFrom('settings').selectAll().execute()
       return [
         ...credentials.map(({ account_id, type, sealed }) => ({
@@ -24,6 +25,7 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
         ...users.flatMap(({ id, sealed }) =>
           sealed ? [{ place: { table: 'users', id, field: 'password_hash' }, sealed }] : [],
         ),
+        ...tickets.map(({ id, sealed }) => ({ place: { table: 'tickets', id, field: 'password' }, sealed })),
         ...settings.map(({ name, value }) => ({
           place: { table: 'settings', id: name, field: 'value' },
           sealed: value,
@@ -42,6 +44,8 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
         await db.updateTable('domain_authorities').where('domain_id', '=', id).set({ sealed }).execute()
       } else if (table === 'users') {
         await db.updateTable('users').where('id', '=', id).set({ sealed_password_hash: sealed }).execute()
+      } else if (table === 'tickets') {
+        await db.updateTable('tickets').where('id', '=', id).set({ sealed }).execute()
       } else {
         await db.updateTable('settings').where('name', '=', id).set({ value: sealed }).execute()
       }

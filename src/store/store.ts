@@ -98,8 +98,125 @@ export interface KeptAnswer {
 
 export interface IdempotencyRepository {
   find(key: Uint8Array, since: number): Promise<KeptAnswer | undefined>
-  /** Stores a response. Removes those older than `since`, and the oldest beyond `limit`. */
-  keep(key: Uint8Array, answer: KeptAnswer, since: number, limit: number): Promise<void>
+  /**
+   * Claims a key, in one statement, for the request that is named `claim`. Returns false while another
+   * request has claimed it, in whichever process. The claim ends at `expires`, for a process that dies.
+   */
+  claim(key: Uint8Array, claim: string, now: number, expires: number): Promise<boolean>
+  /** Ends the claim of a request that has made nothing. */
+  release(key: Uint8Array, claim: string): Promise<void>
+  /**
+   * Stores a response and ends the claim of its request. Removes responses older than `since`, and the oldest
+   * beyond `limit`.
+   */
+  keep(key: Uint8Array, claim: string, answer: KeptAnswer, since: number, limit: number): Promise<void>
+}
+
+/** A sign-in by cookie. Times in milliseconds since the epoch. */
+export interface StoredSignIn {
+  userId: Id
+  /** Revision of the password that it rests on. */
+  secretRevision: number
+  begin: number
+  lastUse: number
+}
+
+/** Bounds of valid sign-ins by cookie: those begun, or last used, at these times or before have expired. */
+export interface SignInBounds {
+  begin: number
+  lastUse: number
+}
+
+/** Sign-ins by cookie, each by the SHA-256 of its token. */
+export interface SignInRepository {
+  /**
+   * Adds a sign-in. Removes expired ones, and the user's oldest, or the oldest of all, beyond the
+   * limits.
+   */
+  begin(
+    tokenHash: Uint8Array,
+    signIn: StoredSignIn,
+    expired: SignInBounds,
+    limits: { ofUser: number; all: number },
+  ): Promise<void>
+  find(tokenHash: Uint8Array): Promise<StoredSignIn | undefined>
+  /** Notes a use; an earlier one than is known changes nothing. */
+  used(tokenHash: Uint8Array, time: number): Promise<void>
+  end(tokenHash: Uint8Array): Promise<void>
+  endAll(): Promise<void>
+}
+
+/** A one-time ticket. */
+export interface StoredTicket {
+  id: Id
+  userId: Id
+  protocol: string
+  /** Address that the viewer has to connect from. */
+  address: string
+  /** Milliseconds since the epoch. */
+  expires: number
+  /** The sealed password. */
+  sealed: Uint8Array
+  /** JSON object with user, basis and target. */
+  ticket: string
+}
+
+export interface TicketRepository {
+  /** Adds a ticket unless there are too many; removes expired ones. Returns whether it was added. */
+  add(ticket: StoredTicket, now: number, limits: { ofUser: number; all: number }): Promise<boolean>
+  /** Returns the valid tickets for this protocol and address. */
+  waitingFor(protocol: string, address: string, now: number): Promise<StoredTicket[]>
+  /** Returns all valid tickets. */
+  waiting(now: number): Promise<StoredTicket[]>
+  /** Removes a valid ticket and returns it: to one of those that take it at the same time. */
+  take(id: Id, now: number): Promise<StoredTicket | undefined>
+  removeAll(): Promise<void>
+}
+
+/** Keys of an attempt to sign in: of its name and network, and of its network. */
+export interface LockoutKeys {
+  pair: Uint8Array
+  address: Uint8Array
+}
+
+/** Failures of a key. Times in milliseconds since the epoch. */
+export interface Failures {
+  failures: number
+  /** Time of the first one. */
+  since: number
+  /** 0 if not locked. */
+  lockedUntil: number
+}
+
+export type FailuresOf = Partial<Record<keyof LockoutKeys, Failures>>
+
+export interface LockoutRules {
+  pairFailures: number
+  addressFailures: number
+  windowMs: number
+  lockMs: number
+  /** Limit of remembered keys. */
+  maxEntries: number
+}
+
+/** Failures of sign-ins, and attempts in progress. */
+export interface LockoutRepository {
+  /** Returns the failures that still count. One statement that writes nothing. */
+  find(keys: LockoutKeys, now: number): Promise<FailuresOf>
+  /**
+   * Adds an attempt in progress, which counts until `expires` like a failure. Returns its id, or undefined if
+   * the failures and attempts reach a limit already.
+   */
+  reserve(keys: LockoutKeys, now: number, expires: number, rules: LockoutRules): Promise<Id | undefined>
+  /** Counts a failure of both keys and ends the attempt. Returns the failures since. */
+  fail(
+    keys: LockoutKeys,
+    attempt: Id | undefined,
+    now: number,
+    rules: LockoutRules,
+  ): Promise<Required<FailuresOf>>
+  /** Ends the attempt, and forgets the failures of `forgiven`. */
+  end(attempt: Id | undefined, forgiven?: Uint8Array): Promise<void>
 }
 
 /** Authentication data of a user; never leaves identity/. */
@@ -379,6 +496,9 @@ export interface Store {
   hostKeys: HostKeyRepository
   checkouts: CheckoutRepository
   idempotency: IdempotencyRepository
+  signIns: SignInRepository
+  tickets: TicketRepository
+  lockouts: LockoutRepository
   sessions: SessionRepository
   uploads: UploadRepository
   access: AccessQueries

@@ -1,9 +1,12 @@
 /** No change is lost silently: entity tags, simultaneous changes, and repeated requests. */
 import { createHash } from 'node:crypto'
+import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { IDEMPOTENCY_LIFETIME } from '../../src/api/http/limits.ts'
 import { Turns } from '../../src/api/http/turns.ts'
+import { openStore } from '../../src/store/open.ts'
+import { openVault } from '../../src/vault/vault.ts'
 import { type Answer, type Harness, startHarness } from './harness.ts'
 
 let h: Harness
@@ -205,7 +208,8 @@ describe('Idempotency-Key', () => {
     const { store } = h
     const key = (n: number) => Buffer.from(`key ${n}`)
     const answer = (time: number) => ({ request: Buffer.from('r'), time, status: 201, answer: '{}' })
-    for (let n = 1; n <= 4; n++) await store.idempotency.keep(key(n), answer(h.clock.now + n), 0, 3)
+    for (let n = 1; n <= 4; n++)
+      await store.idempotency.keep(key(n), `claim ${n}`, answer(h.clock.now + n), 0, 3)
     const known = await Promise.all([1, 2, 3, 4].map((n) => store.idempotency.find(key(n), 0)))
     expect(known.map((one) => one && one.time - h.clock.now)).toEqual([undefined, 2, 3, 4])
     const body = { device_name: 'daily', host: 'h' }
@@ -213,6 +217,38 @@ describe('Idempotency-Key', () => {
     h.clock.now += IDEMPOTENCY_LIFETIME
     cookie = await h.signIn()
     expect((await post('k-4', body)).status).toBe(409)
+  })
+
+  it('gives the first answer over two processes too, which are asked at the same moment', async () => {
+    const store = await openStore({ path: h.database })
+    const vault = await openVault(store, { file: join(dirname(h.database), 'master.key') })
+    const other = await startHarness({ store, vault })
+    for (let n = 0; n < 10; n++) {
+      const name = `shared-${n}`
+      const headers = { 'idempotency-key': name }
+      const asked = [h, other, other, h].map((one) =>
+        one.call('POST', '/devices', { cookie, headers, body: { device_name: name, host: 'h' } }),
+      )
+      const answers = await Promise.all(asked)
+      expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201])
+      expect(new Set(answers.map(({ body }) => body.id)).size).toBe(1)
+      expect(answers.filter(({ headers }) => headers['idempotency-replayed'] === undefined)).toHaveLength(1)
+    }
+    await other.close()
+    await store.close()
+  })
+
+  it('of a process that has died may be used again after a while', async () => {
+    const { idempotency } = h.store
+    const key = Buffer.from('claimed')
+    expect(await idempotency.claim(key, 'first', 0, 60)).toBe(true)
+    expect(await idempotency.claim(key, 'second', 59, 119)).toBe(false)
+    expect(await idempotency.claim(key, 'second', 60, 120)).toBe(true)
+    // The first one was not dead, but slow.
+    await idempotency.release(key, 'first')
+    expect(await idempotency.claim(key, 'third', 61, 121)).toBe(false)
+    await idempotency.release(key, 'second')
+    expect(await idempotency.claim(key, 'third', 61, 121)).toBe(true)
   })
 
   it.each(['', 'with space', 'ü', 'x'.repeat(256)])('refuses the key %j', async (key) => {

@@ -93,7 +93,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     sessions: store.sessions,
     checkpoint: async () => {},
   })
-  const tickets = new Tickets()
+  const tickets = new Tickets(store.tickets, vault)
   const { cert, private: key } = await generate([{ name: 'commonName', value: 'localhost' }], {
     keyType: 'ec',
     extensions: [{ name: 'subjectAltName', altNames: [{ type: 7, ip: '127.0.0.1' }] }],

@@ -1,5 +1,9 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { SIGN_IN_IDLE, SIGN_IN_LIFETIME } from '../../src/api/http/limits.ts'
+import { SignIns } from '../../src/api/access/sign-ins.ts'
+import { MAX_SIGN_INS_PER_USER, SIGN_IN_IDLE, SIGN_IN_LIFETIME } from '../../src/api/http/limits.ts'
+import { openStore } from '../../src/store/open.ts'
 import { ADMIN, type Harness, startHarness } from './harness.ts'
 
 let h: Harness
@@ -62,6 +66,49 @@ describe('signing in by password', () => {
     const cookie = await h.signIn()
     expect((await h.call('DELETE', '/session', { cookie })).status).toBe(204)
     expect((await h.call('GET', '/session', { cookie })).status).toBe(401)
+  })
+
+  it('is stored as a hash, which is no cookie', async () => {
+    const cookie = await h.signIn()
+    const database = new DatabaseSync(h.database)
+    const rows = database.prepare('select * from sign_ins').all()
+    database.close()
+    const token = cookie.split('=')[1]!
+    const hash = createHash('sha256').update(token).digest()
+    expect(rows.some((row) => hash.equals(row['token_hash'] as Uint8Array))).toBe(true)
+    for (const row of rows) {
+      for (const value of Object.values(row)) {
+        const bytes = Buffer.from(typeof value === 'number' ? String(value) : (value as string))
+        expect(bytes.includes(token) || bytes.includes(Buffer.from(token, 'base64url'))).toBe(false)
+        for (const encoding of ['hex', 'base64url', 'base64', 'latin1'] as const) {
+          const stolen = `sallyport_session=${encodeURIComponent(bytes.toString(encoding))}`
+          expect((await h.call('GET', '/session', { cookie: stolen })).status).toBe(401)
+        }
+      }
+    }
+  })
+
+  it('is noted as used each minute, and counted per user over all processes', async () => {
+    const other = await openStore({ path: h.database })
+    const cookie = await h.signIn()
+    const hash = createHash('sha256').update(cookie.split('=')[1]!).digest()
+    const lastUse = async () => (await other.signIns.find(hash))?.lastUse
+    const begin = h.clock.now
+    h.clock.now += 59_999
+    expect((await h.call('GET', '/session', { cookie })).status).toBe(200)
+    expect(await lastUse()).toBe(begin)
+    h.clock.now += 1
+    expect((await h.call('GET', '/session', { cookie })).status).toBe(200)
+    expect(await lastUse()).toBe(begin + 60_000)
+    const elsewhere = new SignIns(other.signIns, randomBytes)
+    const admin = (await other.users.find('admin'))!
+    for (let n = 0; n < MAX_SIGN_INS_PER_USER; n++) await elsewhere.begin(admin, h.clock.now)
+    expect((await h.call('GET', '/session', { cookie })).status).toBe(401)
+    const kept = await elsewhere.begin(admin, h.clock.now)
+    expect((await h.call('GET', '/session', { cookie: `sallyport_session=${kept}` })).status).toBe(200)
+    await elsewhere.end(kept)
+    expect((await h.call('GET', '/session', { cookie: `sallyport_session=${kept}` })).status).toBe(401)
+    await other.close()
   })
 
   it('ends after a time without requests, and after a longer one whatever happens', async () => {

@@ -13,10 +13,12 @@ import {
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Manifest } from '../../src/backup/manifest.ts'
-import { openFoundation } from '../../src/broker/foundation.ts'
+import { type Foundation, openFoundation } from '../../src/broker/foundation.ts'
+import { FrontKeys } from '../../src/broker/front-keys.ts'
 import type { Config } from '../../src/config/config.ts'
 import { openDataFolder } from '../../src/host/data-folder.ts'
 import { formatMasterKey, newMasterKey } from '../../src/vault/master-key.ts'
+import { newUser } from '../store/fixture.ts'
 import { type House, openHouse, restore, SESSIONS } from './setting.ts'
 
 let house: House
@@ -50,6 +52,40 @@ test('a good one is taken', async () => {
     const at = join('ssh', name)
     expect(readFileSync(join(config.dataDir, at))).toEqual(readFileSync(join(house.config.dataDir, at)))
     expect(statSync(join(config.dataDir, at)).mode & 0o777).toBe(0o600)
+  }
+})
+
+test('brings the listeners’ keys back, and no cookie or ticket, which may have ended since', async () => {
+  const { store, vault } = house.foundation
+  const keysOf = (dataDir: string, of: Pick<Foundation, 'store' | 'vault'>) =>
+    new FrontKeys({
+      dataDir,
+      settings: of.store.settings,
+      vault: of.vault,
+      say: { info: () => undefined, warn: () => undefined },
+    })
+  const before = await keysOf(join(house.folder, 'listeners'), { store, vault }).vncKey()
+  const { id: userId } = await store.users.create(newUser('ops1'))
+  const [hash, limits] = [Buffer.alloc(32, 1), { ofUser: 9, all: 9 }]
+  const signIn = { userId, secretRevision: 0, begin: 1, lastUse: 1 }
+  await store.signIns.begin(hash, signIn, { begin: 0, lastUse: 0 }, limits)
+  const place = { userId, protocol: 'VNC', address: '192.0.2.1', expires: 9 }
+  const ticket = { id: SESSIONS[0], ...place, sealed: hash, ticket: '{}' }
+  expect(await store.tickets.add(ticket, 0, limits)).toBe(true)
+  await house.backup('signed-in')
+  const config = fresh()
+  await restore(config, join(house.folder, 'signed-in'))
+  const restored = await openFoundation(config)
+  try {
+    expect(await restored.store.users.find('ops1')).toBeDefined()
+    expect(await restored.store.signIns.find(hash)).toBeUndefined()
+    expect(await restored.store.tickets.waiting(0)).toEqual([])
+    expect(await keysOf(config.dataDir, restored).vncKey()).toBe(before)
+    expect(await store.signIns.find(hash)).toBeDefined()
+  } finally {
+    await restored.close()
+    await store.tickets.removeAll()
+    await store.users.remove(userId)
   }
 })
 

@@ -1,6 +1,6 @@
 /** A broker's data folder with a session, made without a broker, and changes of a backup of it. */
 import { createHash } from 'node:crypto'
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { RecordingWriter } from '../../recordings/container/writer.ts'
@@ -12,7 +12,7 @@ import { type Restored, restoreBackup } from '../../src/backup/restore.ts'
 import { type Foundation, openFoundation } from '../../src/broker/foundation.ts'
 import type { Config } from '../../src/config/config.ts'
 import { parseConfig } from '../../src/config/load.ts'
-import { hostKeys } from '../../src/host/data-folder.ts'
+import { HOST_KEYS, newHostKey, writePublicHostKey } from '../../src/host/front-files.ts'
 import type { SessionRecord } from '../../src/model/objects.ts'
 import { serviceFile } from '../recording-service/service-file.ts'
 import { BEGIN, ManualClock } from '../recordings/support.ts'
@@ -55,7 +55,12 @@ export async function openHouse(): Promise<House> {
     )
   const config = configOf('data')
   const foundation = await openFoundation(config)
-  hostKeys(config.dataDir)
+  mkdirSync(join(config.dataDir, 'ssh'))
+  for (const { name, type } of HOST_KEYS) {
+    const key = newHostKey(type)
+    writeFileSync(join(config.dataDir, 'ssh', name), key, { mode: 0o600 })
+    writePublicHostKey(config.dataDir, name, key)
+  }
   const { store, vault, recordingService } = foundation
   const audit = new AuditLog({
     repository: store.audit,

@@ -1,5 +1,5 @@
 /** The bastion's own host certificates, with clients that trust the authority and clients that do not. */
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
@@ -169,14 +169,15 @@ test('a configuration that fails at its last file leaves all of the old one', as
   shop.certify('ed25519', 'ca', GOOD)
   await reload(['ed25519'])
   trustAuthority()
-  const tls = join(bastion.broker.dataFolder, 'tls', 'cert.pem')
-  const before = readFileSync(tls)
-  writeFileSync(tls, 'no certificate')
+  const tls = (name: string) => join(bastion.broker.dataFolder, 'tls', name)
+  const before = readFileSync(tls('cert.pem'))
+  for (const name of ['cert.pem', 'key.pem']) writeFileSync(tls(name), 'no certificate')
   try {
     expect(await reload([])).toContain('the configuration was not taken over')
     expect((await strict()).code).toBe(7)
   } finally {
-    writeFileSync(tls, before)
+    rmSync(tls('key.pem'))
+    writeFileSync(tls('cert.pem'), before)
   }
   expect(await reload([])).toContain('the configuration was read again')
   expect((await strict()).code).toBe(255)

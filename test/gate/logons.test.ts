@@ -71,7 +71,7 @@ beforeEach(async () => {
     store,
     identities,
     audit,
-    tickets: new Tickets(),
+    tickets: new Tickets(store.tickets, vault),
     invitations,
     grounds: groundsOn(store),
     onWithdrawn: () => {},

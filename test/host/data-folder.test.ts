@@ -3,7 +3,8 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { holdKeys, holdRotation, openDataFolder, shareKeys, tlsFiles } from '../../src/host/data-folder.ts'
+import { holdKeys, holdRotation, openDataFolder, shareKeys } from '../../src/host/data-folder.ts'
+import { selfSigned } from '../../src/host/front-files.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sallyport-data-folder-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -33,7 +34,7 @@ describe('a data folder', () => {
 })
 
 test('the self-signed certificate is no authority: its key can vouch for no other host', async () => {
-  const { cert } = await tlsFiles(folder, 'bastion.example.com', {})
+  const { cert } = await selfSigned('bastion.example.com')
   const made = new X509Certificate(cert)
   expect(made.ca).toBe(false)
   expect(made.checkHost('bastion.example.com')).toBe('bastion.example.com')

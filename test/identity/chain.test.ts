@@ -3,9 +3,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Authorities } from '../../src/identity/authorities.ts'
 import { Identities, type Outcome, type Proof, type SignIn } from '../../src/identity/chain.ts'
 import { type HashSeal, openHash } from '../../src/identity/hashes.ts'
-import { LOCKOUT_LIMITS, Lockout } from '../../src/identity/lockout.ts'
+import { LOCKOUT_LIMITS } from '../../src/identity/lockout.ts'
 import { PasswordHasher } from '../../src/identity/password.ts'
 import { parseAuthorizedKey } from '../../src/identity/public-key.ts'
+import { SharedLockout } from '../../src/identity/shared-lockout.ts'
 import type { User } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { type DataKey, KEY_BYTES, KEY_ID_BYTES, open, seal, UnsealError } from '../../src/vault/seal.ts'
@@ -60,7 +61,13 @@ beforeEach(async () => {
   temp = await temporaryStore()
   now = 1_000_000
   hasher = new CountingHasher({ memory: 256, passes: 1 })
-  identities = new Identities(temp.store.users, hasher, new Lockout(), () => now, SEAL)
+  identities = new Identities(
+    temp.store.users,
+    hasher,
+    new SharedLockout(temp.store.lockouts),
+    () => now,
+    SEAL,
+  )
   ops1 = await add('ops1', {})
 })
 afterEach(() => temp.remove())
@@ -129,7 +136,13 @@ describe('signing in', () => {
 
   it('renews a hash of other parameters', async () => {
     const stronger = new PasswordHasher({ memory: 512, passes: 1 })
-    identities = new Identities(temp.store.users, stronger, new Lockout(), () => now, SEAL)
+    identities = new Identities(
+      temp.store.users,
+      stronger,
+      new SharedLockout(temp.store.lockouts),
+      () => now,
+      SEAL,
+    )
     expect(await byPassword(PASSWORD)).toMatchObject({ result: 'accepted' })
     const { passwordHash } = await temp.store.users.secretsOf(ops1.id)
     expect(stronger.needsRehash(openHash(SEAL, ops1.id, passwordHash!))).toBe(false)
@@ -178,7 +191,13 @@ describe('whoever is refused', () => {
   it('waits equally long, known or not', { timeout: 30_000 }, async () => {
     const generous = { ...LOCKOUT_LIMITS, pairFailures: 1000, addressFailures: 1000 }
     const real = new PasswordHasher()
-    identities = new Identities(temp.store.users, real, new Lockout(generous), () => now, SEAL)
+    identities = new Identities(
+      temp.store.users,
+      real,
+      new SharedLockout(temp.store.lockouts, generous),
+      () => now,
+      SEAL,
+    )
     await identities.setPassword(ops1.id, Secret.of(PASSWORD))
     const users = ['ops1', 'nobody', 'nosecret']
     const times = new Map<string, number[]>(users.map((user) => [user, []]))
@@ -213,7 +232,13 @@ describe('the hash in the database', () => {
 it('a waiting room that one network has filled has room for another', async () => {
   const narrow = new PasswordHasher({ memory: 1024, passes: 1, maxWaiting: 8 })
   const generous = { ...LOCKOUT_LIMITS, pairFailures: 1000, addressFailures: 1000 }
-  identities = new Identities(temp.store.users, narrow, new Lockout(generous), () => now, SEAL)
+  identities = new Identities(
+    temp.store.users,
+    narrow,
+    new SharedLockout(temp.store.lockouts, generous),
+    () => now,
+    SEAL,
+  )
   const flood = Array.from({ length: 60 }, (_, i) =>
     byPassword('wrong', { source: `203.0.113.${i % 250}`, user: `guess${i}` }),
   )
@@ -250,7 +275,13 @@ describe('failures', () => {
 
   it('are none when many come at the same time with the right secret', async () => {
     const patient = new PasswordHasher({ memory: 256, passes: 1, maxWaiting: 200 })
-    identities = new Identities(temp.store.users, patient, new Lockout(), () => now, SEAL)
+    identities = new Identities(
+      temp.store.users,
+      patient,
+      new SharedLockout(temp.store.lockouts),
+      () => now,
+      SEAL,
+    )
     const outcomes = await Promise.all(
       Array.from({ length: 120 }, (_, i) => (i % 2 ? byKey() : byPassword(PASSWORD))),
     )
@@ -264,7 +295,13 @@ describe('failures', () => {
 
   it('are not those of a broker that is too busy', async () => {
     const narrow = new PasswordHasher({ memory: 256, passes: 1, maxWaiting: 0 })
-    identities = new Identities(temp.store.users, narrow, new Lockout(), () => now, SEAL)
+    identities = new Identities(
+      temp.store.users,
+      narrow,
+      new SharedLockout(temp.store.lockouts),
+      () => now,
+      SEAL,
+    )
     for (let round = 0; round < 5; round++) {
       const outcomes = await Promise.all(Array.from({ length: 9 }, () => byPassword(PASSWORD)))
       expect(outcomes).toContainEqual(refused('busy'))
@@ -317,7 +354,7 @@ it('a password that was replaced while it was checked signs in nobody, on any fr
       return matches
     }
   })({ memory: 256, passes: 1 })
-  identities = new Identities(temp.store.users, slow, new Lockout(), () => now, SEAL)
+  identities = new Identities(temp.store.users, slow, new SharedLockout(temp.store.lockouts), () => now, SEAL)
   expect(await byPassword(PASSWORD)).toEqual(refused('wrong_password'))
   expect(await signIn({ method: 'keyboard-interactive', password: 'another one' })).toEqual(
     refused('wrong_password'),

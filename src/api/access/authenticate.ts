@@ -36,7 +36,7 @@ export async function authenticate(context: Context, request: FastifyRequest): P
 
 async function byCookie({ deps, signIns }: Context, request: FastifyRequest, token: string): Promise<Caller> {
   const now = deps.clock()
-  const signIn = signIns.use(token, now)
+  const signIn = await signIns.use(token, now)
   const user = signIn && (await deps.store.users.find(signIn.userId))
   const mayStay =
     user &&
@@ -44,7 +44,7 @@ async function byCookie({ deps, signIns }: Context, request: FastifyRequest, tok
     user.userAuths.includes('local_password') &&
     !flawOfStanding(user, addressOf(request), now)
   if (!mayStay) {
-    signIns.end(token)
+    if (signIn) await signIns.end(token)
     throw new ApiError('authentication_required')
   }
   return {

@@ -34,8 +34,9 @@ export const KEEP_ALIVE = 30_000
 export const MAX_ANONYMOUS = 500
 export const MAX_ANONYMOUS_PER_ADDRESS = 100
 
-/** Sign-in cookies: time without a request, and total time. */
+/** Sign-in cookies: time without a request, accuracy with which a request is noted, and total time. */
 export const SIGN_IN_IDLE = 15 * 60_000
+export const SIGN_IN_NOTED = 60_000
 export const SIGN_IN_LIFETIME = 12 * 3_600_000
 export const MAX_SIGN_INS = 10_000
 export const MAX_SIGN_INS_PER_USER = 20
@@ -50,10 +51,15 @@ export const MAX_IMPORT_PROBLEMS = 100
 /** Time from the last byte of a table to the answer: hashing its passwords is slow. */
 export const IMPORT_TIMEOUT = 3_600_000
 
-/** Answers kept for repeated requests: time, number, and characters of each. */
+/**
+ * Answers kept for repeated requests: time, number, and characters of each; time after which the work of a request
+ * counts as dead, and between looks at the work of another process.
+ */
 export const IDEMPOTENCY_LIFETIME = 24 * 3_600_000
 export const MAX_IDEMPOTENCY_KEYS = 10_000
 export const MAX_IDEMPOTENCY_ANSWER = 64 * 1024
+export const IDEMPOTENCY_CLAIM = 60_000
+export const IDEMPOTENCY_LOOK = 100
 
 /** WebSockets: bytes and number of a client's messages, interval of pings, and time for closing. */
 export const MAX_SOCKET_MESSAGE = 4096

@@ -51,8 +51,8 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
     },
     async (request, reply) => {
       const user = await proven(request, request.body)
-      endOwn(request)
-      const token = signIns.begin(user, deps.clock())
+      await endOwn(request)
+      const token = await signIns.begin(user, deps.clock())
       reply.setCookie(SESSION_COOKIE, token, { path: '/', secure: true, httpOnly: true, sameSite: 'lax' })
       return show({ user, profile: user.profile, rights: await rightsOf(deps.store, user.profile) })
     },
@@ -68,7 +68,7 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
     '/session',
     { schema: { tags, summary: 'Sign out', response: { 204: Type.Null(), ...errorResponses(401, 403) } } },
     async (request, reply) => {
-      endOwn(request)
+      await endOwn(request)
       reply.clearCookie(SESSION_COOKIE, { path: '/', secure: true, httpOnly: true, sameSite: 'lax' })
       return reply.code(204).send(null)
     },
@@ -100,8 +100,8 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
     throw new ApiError(reason === 'busy' ? 'busy' : 'invalid_credentials')
   }
 
-  function endOwn(request: FastifyRequest): void {
+  async function endOwn(request: FastifyRequest): Promise<void> {
     const token = request.cookies[SESSION_COOKIE]
-    if (token !== undefined) signIns.end(token)
+    if (token !== undefined) await signIns.end(token)
   }
 }

@@ -113,7 +113,7 @@ export function registerTickets(app: Api, { deps }: Context): void {
         return await reply.code(201).send(body)
       } catch (error) {
         // The ticket was never delivered.
-        tickets.withdraw(id)
+        await tickets.withdraw(id)
         throw error
       } finally {
         password.wipe()

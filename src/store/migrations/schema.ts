@@ -103,6 +103,47 @@ export interface IdempotencyRow {
   answer: string
 }
 
+export interface IdempotencyClaimRow {
+  key: Uint8Array
+  claim: string
+  expires: number
+}
+
+export interface SignInRow {
+  id: string
+  token_hash: Uint8Array
+  user_id: string
+  secret_revision: number
+  begin_time: number
+  last_use: number
+}
+
+export interface TicketRow {
+  id: string
+  user_id: string
+  protocol: string
+  address: string
+  expires: number
+  sealed: Uint8Array
+  /** JSON object. */
+  ticket: string
+}
+
+export interface LockoutRow {
+  key: Uint8Array
+  failures: number
+  since: number
+  locked_until: number
+  expires: number
+}
+
+export interface LockoutAttemptRow {
+  id: string
+  pair: Uint8Array
+  address: Uint8Array
+  expires: number
+}
+
 export interface AuthorizationRow {
   id: string
   user_group_id: string
@@ -219,6 +260,11 @@ export interface Schema {
   checkout_policies: CheckoutPolicyRow
   connection_policies: ConnectionPolicyRow
   idempotency_keys: IdempotencyRow
+  idempotency_claims: IdempotencyClaimRow
+  sign_ins: SignInRow
+  tickets: TicketRow
+  lockouts: LockoutRow
+  lockout_attempts: LockoutAttemptRow
   api_keys: ApiKeyRow
   api_key_users: { api_key_id: string; user_id: string }
   api_key_groups: { api_key_id: string; group_id: string }
