@@ -37,6 +37,7 @@ export const PEER_PACKAGES = [
   'chromium',
   'age',
   'git',
+  'haproxy',
   'curl',
   'gdb',
   'expect',
