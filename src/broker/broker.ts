@@ -30,7 +30,7 @@ import { ContentThread } from '../contents/thread.ts'
 import type { ControlStatus } from '../control/messages.ts'
 import { ControlServer } from '../control/server.ts'
 import { BrokerGate } from '../gate/gate.ts'
-import { LOOK_INTERVAL_MS, REVIEW_INTERVAL_MS } from '../gate/review.ts'
+import { REMINDER_INTERVAL_MS, REVIEW_INTERVAL_MS } from '../gate/review.ts'
 import { openDataFolder } from '../host/data-folder.ts'
 import type { Logger } from '../host/log.ts'
 import { openAuthorities } from '../identity/authorities.ts'
@@ -127,7 +127,7 @@ export class Broker {
   #rdpPort: number | undefined
   #api: Api | undefined
   #reviews: NodeJS.Timeout | undefined
-  #lookouts: NodeJS.Timeout | undefined
+  #reminders: NodeJS.Timeout | undefined
   #expiries: NodeJS.Timeout | undefined
   readonly #deletion: Deletion
   readonly #retention: Retention
@@ -311,7 +311,7 @@ export class Broker {
       say(`the user admin was created with the password ${admin.password} (shown only this once)`)
     }
     this.#reviews = setInterval(() => this.#review(this.#gate.review()), REVIEW_INTERVAL_MS)
-    this.#lookouts = setInterval(() => this.#review(this.#gate.look()), LOOK_INTERVAL_MS)
+    this.#reminders = setInterval(() => this.#gate.remind(), REMINDER_INTERVAL_MS)
     this.#expiries = setInterval(() => this.#endExpired(), EXPIRY_INTERVAL_MS)
     this.#retentions = setInterval(() => this.#enforceRetention(), RETENTION_INTERVAL_MS)
     this.#looks = setInterval(() => this.#look(), SPACE_INTERVAL_MS)
@@ -696,7 +696,7 @@ export class Broker {
   async abort(): Promise<void> {
     clearInterval(this.#reviews)
     this.#slack?.stop()
-    for (const timer of [this.#expiries, this.#retentions, this.#looks, this.#notes, this.#lookouts])
+    for (const timer of [this.#expiries, this.#retentions, this.#looks, this.#notes, this.#reminders])
       clearInterval(timer)
     this.#predecessors.close()
     await this.#fronts?.drain(0, 'the bastion is stopping')

@@ -31,7 +31,7 @@ import type {
   TargetsRequest,
 } from '../contract/gate.ts'
 import { MAX_TARGETS } from '../contract/gate.ts'
-import type { Basis, Grounds } from '../identity/basis.ts'
+import type { Basis } from '../identity/basis.ts'
 import type { Identities } from '../identity/chain.ts'
 import type { Id } from '../model/objects.ts'
 import type { EndedRecording } from '../recording-service/indexing/ended.ts'
@@ -62,7 +62,7 @@ import { killFields, type RunningSession, RunningSessions, sessionFields } from 
 import { SignIns, whoFields } from './sign-ins.ts'
 import { TicketOffice } from './ticket-office.ts'
 import { Tickets } from './tickets.ts'
-import type { Telling, Withdrawals } from './withdrawals.ts'
+import type { Telling } from './withdrawals.ts'
 
 export interface GateOptions {
   store: Store
@@ -104,14 +104,19 @@ export class BrokerGate implements Gate {
       ...options,
       running: this.#running,
       stop: (session, reason) => this.#stop(session, reason),
-      others: (grounds, withdrawals) => this.#reviewOthers(grounds, withdrawals),
+      others: async (...reviewed) => {
+        await this.#signIns.review(...reviewed)
+        await this.tickets.review(...reviewed)
+        await this.#invitations.review(...reviewed)
+      },
       bases: () => this.#bases(),
     })
     const grounds = () => this.#review.grounds()
     const notify = (notice: GateNotice) => this.#notify(notice)
     const tickets = new Tickets(store.tickets, vault)
-    this.tickets = new TicketOffice({ ...options, tickets, grounds })
-    this.#invitations = new Invitations({ audit, now, notify, grounds })
+    const watch = (basis: Basis) => this.#review.watch(basis)
+    this.tickets = new TicketOffice({ ...options, tickets, grounds, watch })
+    this.#invitations = new Invitations({ audit, now, notify, grounds, watch })
     this.#signIns = new SignIns({
       ...options,
       tickets,
@@ -134,7 +139,11 @@ export class BrokerGate implements Gate {
     // The ticket names the target already.
     const rows = isBound ? [] : await this.#options.store.access.sessionTargets(userId)
     const targets = targetsOf(rows, protocol).filter((target) => target.rights.length > 0)
-    if (targets.length > 0) signedIn.hasTargets = true
+    if (targets.length > 0 && !signedIn.hasTargets) {
+      signedIn.hasTargets = true
+      // They may have gone since they were read.
+      this.#review.watch(signedIn.basis)
+    }
     return {
       targets: targets
         .slice(0, MAX_TARGETS)
@@ -374,23 +383,18 @@ export class BrokerGate implements Gate {
   }
 
   /**
-   * Ends all that a change no longer permits: sessions, connections without one, tickets, invitations.
-   * Resolves when the proxies have their notices and the events are written. Rejects if any of it failed,
-   * after the rest is done.
+   * Ends all that changes since the last review, or time, no longer permit: sessions, connections without one,
+   * tickets, invitations. Cheap if there was no change. Resolves when the proxies have their notices and the
+   * events are written. Rejects if any of it failed, after the rest is done.
    */
   review(): Promise<void> {
     return this.#review.run()
   }
 
-  /** Runs a review if time or another process has changed anything. Cheap enough to be called often. */
-  look(): Promise<void> {
-    return this.#review.look()
-  }
-
-  async #reviewOthers(grounds: Grounds, withdrawals: Withdrawals): Promise<void> {
-    await this.#signIns.review(grounds, withdrawals)
-    await this.tickets.review(grounds, withdrawals)
-    await this.#invitations.review(grounds, withdrawals)
+  /** Sends the notices again for what has lost its right and has not ended: its proxy may not have known it yet. */
+  remind(): void {
+    for (const session of this.#running) if (session.isWithdrawn) this.#notifyStop(session)
+    this.#signIns.remind()
   }
 
   *#bases(): Iterable<Basis> {
@@ -416,9 +420,14 @@ export class BrokerGate implements Gate {
   #stop(session: RunningSession, reason: string): Telling | undefined {
     const isNew = session.stopped === undefined
     session.stopped ??= reason
-    this.#notify({ type: 'stop', session: session.id, reason: session.stopped })
+    session.isWithdrawn = true
+    this.#notifyStop(session)
     if (!isNew) return undefined
     return () => this.#options.audit.record('session.kill', { ...killFields(session), reason })
+  }
+
+  #notifyStop({ id, stopped = '' }: RunningSession): void {
+    this.#notify({ type: 'stop', session: id, reason: stopped })
   }
 
   /**

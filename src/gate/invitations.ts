@@ -14,7 +14,8 @@ import type { Secret } from '../model/secret.ts'
 import { vncAuthResponse } from '../model/vnc-auth.ts'
 import { newTicketPassword, sameBytes } from './one-time.ts'
 import { type RunningSession, targetFields } from './running.ts'
-import type { Withdrawals } from './withdrawals.ts'
+import type { Touched } from './touched.ts'
+import { chosen, type Withdrawals } from './withdrawals.ts'
 
 /** Limit of invitations per session that wait or whose guest is connected. */
 export const MAX_INVITATIONS = 8
@@ -56,6 +57,8 @@ export interface InvitationsOptions {
   audit: Audit
   notify: (notice: GateNotice) => void
   grounds: () => Grounds
+  /** Has all that rests on the basis judged with the next review. */
+  watch: (basis: Basis) => void
   now: () => number
 }
 
@@ -108,6 +111,7 @@ export class Invitations {
       timer,
     }
     this.#kept.set(id, kept)
+    this.#options.watch(basis)
     return { invitation: kept, password }
   }
 
@@ -171,6 +175,7 @@ export class Invitations {
     kept.mode = mode
     const [inviter] = kept.bases
     kept.bases = [inviter, basis]
+    this.#options.watch(basis)
     this.#notify(kept, { mode, by })
   }
 
@@ -185,9 +190,11 @@ export class Invitations {
   }
 
   /** Withdraws the invitations of users who may no longer invite. */
-  async review(grounds: Grounds, withdrawals: Withdrawals): Promise<void> {
-    await withdrawals.each(this.#kept.values(), async (kept) => {
-      const reason = kept.isWithdrawn ? undefined : await flawOf(kept, grounds)
+  async review(grounds: Grounds, withdrawals: Withdrawals, touched: Touched): Promise<void> {
+    const isTouched = ({ bases, isWithdrawn }: Kept) =>
+      !isWithdrawn && bases.some((basis) => touched.hasBasis(basis))
+    await withdrawals.each(await chosen(this.#kept.values(), isTouched), async (kept) => {
+      const reason = await flawOf(kept, grounds)
       if (reason === undefined || this.#kept.get(kept.id) !== kept) return undefined
       this.withdraw(kept.id, `${kept.by} may not invite you any more`)
       return () => this.#record('session.invite_withdraw', kept, { reason })

@@ -32,6 +32,8 @@ export interface RunningSession {
   handOut?: HandOut
   /** Why the session has to end, once a stop has been requested. */
   stopped?: string
+  /** Set when the session has lost its right: its proxy is reminded until it has ended. */
+  isWithdrawn?: true
 }
 
 export class RunningSessions {

@@ -16,6 +16,7 @@ import { LOCKOUT_LIMITS } from '../identity/lockout.ts'
 import { fingerprintOf } from '../identity/public-key.ts'
 import { parseLogin } from '../model/login.ts'
 import type { NtlmProof } from '../model/ntlm-auth.ts'
+import type { Id } from '../model/objects.ts'
 import type { Protocol } from '../model/rights.ts'
 import { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
@@ -23,8 +24,9 @@ import type { Invitations } from './invitations.ts'
 import { askedAgain, challengeOf, logonAhead, logonOf, wipe } from './logons.ts'
 import type { SignedIn } from './signed-in.ts'
 import { isOfTickets, type Ticket, type Tickets } from './tickets.ts'
+import type { Touched } from './touched.ts'
 import { UsedSignatures } from './used-signatures.ts'
-import type { Withdrawals } from './withdrawals.ts'
+import { chosen, type Withdrawals } from './withdrawals.ts'
 
 const REPLAYED = 'used_signature'
 
@@ -263,35 +265,50 @@ export class SignIns {
   /**
    * Ends the sign-ins that rest on a removed basis, and those that were shown targets of which none is left.
    */
-  async review(grounds: Grounds, withdrawals: Withdrawals): Promise<void> {
-    await withdrawals.each(this.#byToken, async ([token, signedIn]) => {
-      const reason = signedIn.withdrawn ?? (await this.#flawOf(signedIn, grounds))
-      if (reason === undefined || this.#byToken.get(token) !== signedIn) return undefined
-      const isNew = signedIn.withdrawn === undefined
-      signedIn.withdrawn = reason
-      if (isNew) wipe(signedIn.kept)
-      // Sends the notice again to those signed out before: their proxy may not have known the token yet.
-      this.#options.onWithdrawn(token, reason)
-      return isNew ? () => this.#tellWithdrawn(signedIn, reason) : undefined
-    })
-    await withdrawals.each(this.#asked, async ([id, { signedIn }]) => {
-      if ((await grounds.flawOf(signedIn.basis, signedIn.source.address)) !== undefined)
-        this.#asked.delete(id)
-      return undefined
-    })
+  async review(grounds: Grounds, withdrawals: Withdrawals, touched: Touched): Promise<void> {
+    const { access } = this.#options.store
+    const isTouched = ({ basis, hasTargets, withdrawn }: SignedIn) =>
+      withdrawn === undefined && (touched.hasBasis(basis) || (hasTargets === true && touched.hasTargets))
+    const withTargets = new Set<Id>()
+    await withdrawals.each(
+      await chosen(this.#byToken, ([, signedIn]) => isTouched(signedIn)),
+      async ([token, signedIn]) => {
+        const { basis, source, userId, hasTargets } = signedIn
+        const reason =
+          (await grounds.flawOf(basis, source.address)) ??
+          (hasTargets && !withTargets.has(userId) ? 'nothing is left that you may open' : undefined)
+        if (reason === undefined || this.#byToken.get(token) !== signedIn) return undefined
+        signedIn.withdrawn = reason
+        wipe(signedIn.kept)
+        this.#options.onWithdrawn(token, reason)
+        return () => this.#tellWithdrawn(signedIn, reason)
+      },
+      async (some) => {
+        await grounds.prepare(some.map(([, { basis }]) => basis))
+        const ids = some.flatMap(([, { userId, hasTargets }]) => (hasTargets ? [userId] : []))
+        for (const id of await access.withTargets([...new Set(ids)])) withTargets.add(id)
+      },
+    )
+    await withdrawals.each(
+      await chosen(this.#asked, ([, { signedIn }]) => touched.hasBasis(signedIn.basis)),
+      async ([id, { signedIn }]) => {
+        if ((await grounds.flawOf(signedIn.basis, signedIn.source.address)) !== undefined)
+          this.#asked.delete(id)
+        return undefined
+      },
+    )
+  }
+
+  /** Sends the notice again for those signed out before: their proxy may not have known the token yet. */
+  remind(): void {
+    for (const [token, { withdrawn }] of this.#byToken) {
+      if (withdrawn !== undefined) this.#options.onWithdrawn(token, withdrawn)
+    }
   }
 
   /** Yields the bases of all sign-ins. */
   *bases(): Iterable<Basis> {
     for (const { basis, withdrawn } of this.#byToken.values()) if (withdrawn === undefined) yield basis
-  }
-
-  async #flawOf(signedIn: SignedIn, grounds: Grounds): Promise<string | undefined> {
-    const { basis, source, userId, hasTargets } = signedIn
-    const flaw = await grounds.flawOf(basis, source.address)
-    if (flaw !== undefined || !hasTargets) return flaw
-    const isAnyLeft = await this.#options.store.access.hasTarget(userId)
-    return isAnyLeft ? undefined : 'nothing is left that you may open'
   }
 
   async #tellWithdrawn(signedIn: SignedIn, reason: string): Promise<void> {

@@ -7,7 +7,8 @@ import type { Id, User } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
 import type { Ticket, TicketProtocol, Tickets } from './tickets.ts'
-import type { Withdrawals } from './withdrawals.ts'
+import type { Touched } from './touched.ts'
+import { chosen, type Withdrawals } from './withdrawals.ts'
 
 export const TICKET_LIFETIME_MS = 300_000
 
@@ -44,6 +45,8 @@ export interface TicketOfficeOptions {
   tickets: Tickets
   audit: Audit
   grounds: () => Grounds
+  /** Has all that rests on the basis judged with the next review. */
+  watch: (basis: Basis) => void
   /** Milliseconds since the epoch. */
   now: () => number
 }
@@ -58,7 +61,7 @@ export class TicketOffice {
   }
 
   async issue({ user, basis, target: text, protocol, address }: TicketRequest): Promise<TicketAnswer> {
-    const { tickets, now } = this.#options
+    const { tickets, now, watch } = this.#options
     const resolution =
       (await this.#resolved(user.id, parseTargetName(text), protocol)) ??
       (await this.#resolved(user.id, targetOf(text), protocol))
@@ -76,6 +79,7 @@ export class TicketOffice {
     const ticket = { ...whose, protocol, address, expires, target: named }
     const issued = await tickets.issue(ticket, now())
     if (!issued) return { result: 'too_many' }
+    watch(basis)
     const login = formatLogin({ user: user.userName, target: named })
     return { result: 'issued', ...issued, target, login, expires }
   }
@@ -99,9 +103,12 @@ export class TicketOffice {
   }
 
   /** Withdraws the tickets whose users may no longer use them. */
-  async review(grounds: Grounds, withdrawals: Withdrawals): Promise<void> {
+  async review(grounds: Grounds, withdrawals: Withdrawals, touched: Touched): Promise<void> {
     const { tickets, now } = this.#options
-    await withdrawals.each(await tickets.waiting(now()), async (ticket) => {
+    const isTouched = ({ basis, userId }: Ticket) =>
+      touched.hasUser(userId) || touched.hasBasis(basis) || touched.hasTargets
+    const waiting = await tickets.waiting(now())
+    await withdrawals.each(await chosen(waiting, isTouched), async (ticket) => {
       const reason = await this.#flawOf(ticket, grounds)
       // Taken by the review of one process, which writes the event.
       if (reason === undefined || !(await tickets.take(ticket.id, now()))) return undefined

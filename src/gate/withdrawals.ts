@@ -8,6 +8,20 @@ import { Pace } from '../threads/pace.ts'
 /** Events handed to the audit log at a time: it has others to store, and its queue is limited. */
 const TOGETHER = 500
 
+/** Objects that are prepared at a time. */
+const PREPARED = 64
+
+/** Returns those for which the test holds, found in slices. */
+export async function chosen<T>(all: Iterable<T>, test: (one: T) => boolean): Promise<T[]> {
+  const found: T[] = []
+  const pace = new Pace()
+  for (const one of [...all]) {
+    await pace.step()
+    if (test(one)) found.push(one)
+  }
+  return found
+}
+
 /** Writes the event of an action that was done already. */
 export type Telling = () => Promise<void>
 
@@ -16,20 +30,44 @@ export class Withdrawals {
   /** First failure. */
   #failure: { error: unknown } | undefined
 
+  /** Whether an object could not be judged, or an event not be written. */
+  get hasFailed(): boolean {
+    return this.#failure !== undefined
+  }
+
   /**
-   * Judges one after the other; `judge` returns the function that writes the event, or undefined if the
-   * object may stay.
+   * Judges one after the other; `judge` returns the function that writes the event, or undefined if the object may
+   * stay. `prepare` asks for what some of them need, before those are judged.
    */
-  async each<T>(all: Iterable<T>, judge: (one: T) => Promise<Telling | undefined>): Promise<void> {
+  async each<T>(
+    all: Iterable<T>,
+    judge: (one: T) => Promise<Telling | undefined>,
+    prepare?: (some: readonly T[]) => Promise<void>,
+  ): Promise<void> {
     const pace = new Pace()
-    for (const one of [...all]) {
+    const waiting = [...all]
+    for (let begin = 0; begin < waiting.length; begin += PREPARED) {
+      const some = waiting.slice(begin, begin + PREPARED)
       await pace.step()
-      try {
-        const telling = await judge(one)
-        if (telling) this.#tellings.push(telling)
-      } catch (error) {
-        this.#failure ??= { error }
+      if (!(await this.#attempt(async () => prepare?.(some)))) continue
+      for (const one of some) {
+        await pace.step()
+        await this.#attempt(async () => {
+          const telling = await judge(one)
+          if (telling) this.#tellings.push(telling)
+        })
       }
+    }
+  }
+
+  /** Returns whether the work was done. */
+  async #attempt(work: () => Promise<void>): Promise<boolean> {
+    try {
+      await work()
+      return true
+    } catch (error) {
+      this.#failure ??= { error }
+      return false
     }
   }
 

@@ -60,16 +60,25 @@ export class Authorities {
    * since the epoch.
    */
   flawSince(offered: OfferedKey, now: number): LaterFlaw | undefined {
-    try {
-      if (this.#revokedKeys?.current().revokes(offered)) return 'revoked'
-    } catch (error) {
-      if (!(error instanceof RevocationListError)) throw error
-    }
+    if (this.revoked?.revokes(offered)) return 'revoked'
     const { certificate } = offered
     if (!certificate) return undefined
     if (!this.#keys.some(({ blob }) => blob.equals(certificate.authority.blob)))
       return 'certificate_authority'
     return isValidAt(certificate, now) ? undefined : 'certificate_validity'
+  }
+
+  /**
+   * Returns the revocation list in force: another object after each change of its file. Undefined if there is none,
+   * or the file cannot be used now.
+   */
+  get revoked(): RevocationList | undefined {
+    try {
+      return this.#revokedKeys?.current()
+    } catch (error) {
+      if (!(error instanceof RevocationListError)) throw error
+      return undefined
+    }
   }
 
   /** Checks what the certificate requires of the signature itself. */

@@ -9,7 +9,7 @@ import { intersection, NOTHING, reaches } from '../model/profiles.ts'
 import type { Store } from '../store/store.ts'
 import { mayActFor } from './acting.ts'
 import type { LaterFlaw } from './authorities.ts'
-import type { OfferedKey } from './certificate.ts'
+import { endOf, type OfferedKey } from './certificate.ts'
 import type { Identities } from './chain.ts'
 import { isKeyOf } from './public-key.ts'
 import { flawOfStanding, type StandingFlaw } from './standing.ts'
@@ -67,8 +67,8 @@ export interface GroundsOptions {
   identities: Pick<Identities, 'authorities'>
   /** Milliseconds since the epoch. */
   now: () => number
-  /** Called with the expiry, in milliseconds, of each user and API key that will expire. */
-  onExpiry?: (time: number) => void
+  /** Called with the time, in milliseconds since the epoch, at which a basis that holds ends by itself. */
+  onEnd?: (basis: Basis, time: number) => void
 }
 
 /** Checks whether bases still hold. Reads each user, key and profile once: use one object per check. */
@@ -77,16 +77,54 @@ export class Grounds {
   readonly #users = new Map<Id, Promise<User | undefined>>()
   readonly #keys = new Map<Id, Promise<ApiKey | undefined>>()
   readonly #profiles = new Map<string, Promise<ProfileRights>>()
+  readonly #flaws = new Map<Basis, { address: string; flaw: Promise<string | undefined> }>()
 
   constructor(options: GroundsOptions) {
     this.#options = options
+  }
+
+  /** Reads the users of these bases together, for `flawOf`. */
+  async prepare(bases: readonly Basis[]): Promise<void> {
+    const ids = new Set(bases.flatMap(({ userId }) => (userId === undefined ? [] : [userId])))
+    const unknown = [...ids].filter((id) => !this.#users.has(id))
+    const users = new Map((await this.#options.store.users.some(unknown)).map((user) => [user.id, user]))
+    for (const id of unknown) this.#users.set(id, Promise.resolve(users.get(id)))
   }
 
   /**
    * Returns why the basis no longer holds for a client at `address`, as text for the user, or undefined if it
    * does.
    */
-  async flawOf({ userId, address: from, proof, needs }: Basis, address: string): Promise<string | undefined> {
+  flawOf(basis: Basis, address: string): Promise<string | undefined> {
+    const known = this.#flaws.get(basis)
+    // A session and its connection have one basis and one address.
+    if (known?.address === address) return known.flaw
+    const flaw = this.#judged(basis, address)
+    this.#flaws.set(basis, { address, flaw })
+    return flaw
+  }
+
+  async #judged(basis: Basis, address: string): Promise<string | undefined> {
+    const flaw = await this.#flawOf(basis, address)
+    const { onEnd } = this.#options
+    if (flaw !== undefined || !onEnd) return flaw
+    const end = await this.#endOf(basis)
+    if (Number.isFinite(end)) onEnd(basis, end)
+    return undefined
+  }
+
+  async #endOf({ userId, proof }: Basis): Promise<number> {
+    const user = userId === undefined ? undefined : await this.user(userId)
+    const key = proof.method === 'api_key' ? await this.#apiKey(proof.id) : undefined
+    const ends = [user?.expirationDate, key?.expirationDate]
+    if (proof.method === 'key' && proof.key.certificate) ends.push(endOf(proof.key.certificate))
+    return Math.min(...ends.map((end) => end ?? Number.POSITIVE_INFINITY))
+  }
+
+  async #flawOf(
+    { userId, address: from, proof, needs }: Basis,
+    address: string,
+  ): Promise<string | undefined> {
     if (proof.method === 'key') {
       const flaw = flawOfKey(proof.key, this.#options)
       if (flaw !== undefined) return flaw
@@ -117,17 +155,11 @@ export class Grounds {
   }
 
   user(id: Id): Promise<User | undefined> {
-    return once(this.#users, id, (wanted) => this.#expiring(this.#options.store.users.find(wanted)))
+    return once(this.#users, id, (wanted) => this.#options.store.users.find(wanted))
   }
 
-  async #expiring<T extends { expirationDate?: number | undefined }>(
-    reading: Promise<T | undefined>,
-  ): Promise<T | undefined> {
-    const { now, onExpiry } = this.#options
-    const found = await reading
-    const expires = found?.expirationDate
-    if (expires !== undefined && expires > now()) onExpiry?.(expires)
-    return found
+  #apiKey(id: Id): Promise<ApiKey | undefined> {
+    return once(this.#keys, id, (wanted) => this.#options.store.apiKeys.find(wanted))
   }
 
   async #flawOfApiKey(
@@ -136,9 +168,9 @@ export class Grounds {
     user: User | undefined,
     needs: Basis['needs'],
   ): Promise<string | undefined> {
-    const { store, now } = this.#options
-    const key = await once(this.#keys, id, (wanted) => this.#expiring(store.apiKeys.find(wanted)))
+    const key = await this.#apiKey(id)
     if (!key) return 'the API key was removed'
+    const { now } = this.#options
     if (key.expirationDate !== undefined && key.expirationDate <= now()) return 'the API key has expired'
     if (!isFrom(from, key.ipSource)) return 'the API key may not come from its address any more'
     const own = await this.#rightsOf(key.profile)

@@ -183,6 +183,11 @@ export function flawOfCertificate(
   return flawOfOptions(certificate, use.source)
 }
 
+/** Returns the time from which the certificate is invalid, in milliseconds since the epoch. */
+export function endOf({ validBefore }: Certificate): number {
+  return Number(validBefore) * 1000
+}
+
 /** `now` in milliseconds since the epoch. */
 export function isValidAt({ validAfter, validBefore }: Certificate, now: number): boolean {
   const seconds = BigInt(Math.floor(now / 1000))

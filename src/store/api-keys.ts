@@ -14,6 +14,7 @@ import {
   requireIds,
   rowFinder,
   setColumns,
+  setLinks,
   type Tx,
   unchanged,
   write,
@@ -130,14 +131,19 @@ async function setActsFor(tx: Tx, id: Id, actsFor: ActsFor | undefined): Promise
   const { userIds = [], groupIds = [] } = actsFor ?? {}
   await requireIds(tx, 'users', userIds, TYPE, 'users')
   await requireIds(tx, 'user_groups', groupIds, TYPE, 'user_groups')
-  await tx.deleteFrom('api_key_users').where('api_key_id', '=', id).execute()
-  await tx.deleteFrom('api_key_groups').where('api_key_id', '=', id).execute()
-  for (const userId of new Set(userIds)) {
-    await tx.insertInto('api_key_users').values({ api_key_id: id, user_id: userId }).execute()
-  }
-  for (const groupId of new Set(groupIds)) {
-    await tx.insertInto('api_key_groups').values({ api_key_id: id, group_id: groupId }).execute()
-  }
+  const own = { api_key_id: id }
+  await setLinks(
+    tx,
+    'api_key_users',
+    own,
+    userIds.map((user) => ({ user_id: user })),
+  )
+  await setLinks(
+    tx,
+    'api_key_groups',
+    own,
+    groupIds.map((group) => ({ group_id: group })),
+  )
 }
 
 function apiKey(row: ApiKeyRow & { users: string; groups: string }): ApiKey {

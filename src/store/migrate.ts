@@ -21,6 +21,7 @@ import * as handovers from './migrations/0014-handovers.ts'
 import * as sealedPasswords from './migrations/0016-sealed-passwords.ts'
 import * as apiKeys from './migrations/0018-api-keys.ts'
 import * as size from './migrations/0019-size.ts'
+import * as changes from './migrations/0021-changes.ts'
 import * as sharedState from './migrations/0022-shared-state.ts'
 import * as idempotencyClaims from './migrations/0023-idempotency-claims.ts'
 
@@ -48,6 +49,7 @@ const MIGRATIONS: readonly Migration[] = [
   sealedPasswords,
   apiKeys,
   size,
+  changes,
   sharedState,
   idempotencyClaims,
 ]

@@ -1,12 +1,13 @@
 /** Opens the embedded database and creates the repositories on it. */
 import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { Kysely, sql } from 'kysely'
+import { Kysely } from 'kysely'
 import { accessQueries } from './access.ts'
 import { accountRepository } from './accounts.ts'
 import { apiKeyRepository } from './api-keys.ts'
 import { auditRepository } from './audit.ts'
 import { authorizationRepository } from './authorizations.ts'
+import { changeRepository } from './changes.ts'
 import { checkoutPolicyRepository } from './checkout-policies.ts'
 import { checkoutRepository } from './checkouts.ts'
 import { connectionPolicyRepository } from './connection-policies.ts'
@@ -107,15 +108,12 @@ function storeOn(context: StoreContext): Store {
     lockouts: lockoutRepository(context),
     sessions: sessionRepository(context),
     access: accessQueries(context),
+    changes: changeRepository(context),
     names: nameQueries(context),
     audit: auditRepository(context),
     settings: settingRepository(context),
     sealed: sealedRepository(context),
     transaction: (work) => alone(db, (tx) => work(storeOn({ db: tx, newId }))),
-    dataVersion: async () => {
-      const { rows } = await sql<{ data_version: number }>`pragma data_version`.execute(db)
-      return rows[0]?.data_version ?? 0
-    },
     close: () => db.destroy(),
   }
 }

@@ -226,6 +226,8 @@ export interface UserSecrets {
 }
 
 export interface UserRepository extends Repository<User> {
+  /** Returns the users of these ids; one that does not exist is left out. */
+  some(ids: readonly Id[]): Promise<User[]>
   /** Returns the user with that name, or with one that looks the same (model/look-alikes.ts). */
   lookingLike(name: string): Promise<User | undefined>
   /** Notes the visual form of names for users from an earlier version. Returns their number. */
@@ -388,7 +390,16 @@ export interface TargetRow {
 }
 
 /** `device` is a name. */
-export type TargetFilter = { device?: string } | { accountId: Id | undefined; serviceId: Id }
+export interface TargetFilter {
+  device?: string
+}
+
+/** A user, and a target by its service and account, if it has one. */
+export interface AskedTarget {
+  userId: Id
+  serviceId: Id
+  accountId: Id | undefined
+}
 
 export interface AccessQueries {
   /**
@@ -396,12 +407,50 @@ export interface AccessQueries {
    * rows.
    */
   sessionTargets(userId: Id, filter?: TargetFilter): Promise<TargetRow[]>
-  /** Returns whether the user may open any target: that is, whether `sessionTargets` returns a row. */
-  hasTarget(userId: Id): Promise<boolean>
+  /** Returns the pairs that let these users open sessions with these targets. */
+  grants(asked: readonly AskedTarget[]): Promise<(TargetRow & { userId: Id })[]>
+  /** Returns those of the users who may open any target: for whom `sessionTargets` returns a row. */
+  withTargets(userIds: readonly Id[]): Promise<Set<Id>>
+  /** Returns those of the users who are in the group. */
+  membersAmong(userIds: readonly Id[], groupId: Id): Promise<Id[]>
+  /** Returns the user groups that an authorization joins to the target group. */
+  groupsAt(targetGroupId: Id): Promise<Id[]>
   /** Returns whether the user is mapped to one of the targets. */
   hasMapping(userId: Id): Promise<boolean>
   /** Returns the authorizations with which the user may check out the account's secret. */
   retrievalAuthorizations(userId: Id, accountId: Id): Promise<Id[]>
+}
+
+/** Kinds of objects that changes are about. A change of a user may be one of the user's groups. */
+export type ChangeKind =
+  | 'user'
+  | 'user_group'
+  | 'target_group'
+  | 'device'
+  | 'service'
+  | 'domain'
+  | 'account'
+  | 'api_key'
+  | 'everyone'
+
+/** A change of rights. `object` is an id, or empty for a change that is about everyone. */
+export interface Change {
+  revision: number
+  kind: ChangeKind
+  object: Id
+}
+
+/**
+ * The log of changes of rights, by any writer. Revisions grow in the order in which changes become visible; there
+ * may be gaps.
+ */
+export interface ChangeRepository {
+  /** Returns the first changes after this revision. */
+  after(revision: number, limit: number): Promise<Change[]>
+  /** Returns the revisions of the oldest and the newest change that is kept; 0 if none is. */
+  kept(): Promise<{ first: number; last: number }>
+  /** Removes the oldest changes but the newest `keep`, at most `limit`. Returns their number. */
+  removeOldest(keep: number, limit: number): Promise<number>
 }
 
 /** Names by id; an id that does not exist is left out. */
@@ -502,6 +551,7 @@ export interface Store {
   sessions: SessionRepository
   uploads: UploadRepository
   access: AccessQueries
+  changes: ChangeRepository
   names: NameQueries
   audit: AuditRepository
   settings: SettingRepository
@@ -512,7 +562,5 @@ export interface Store {
    * An error of the received store must be rethrown, since half of an operation may be done.
    */
   transaction<T>(work: (store: Store) => Promise<T>): Promise<T>
-  /** Returns a number that differs if another process has written since. Cheap. */
-  dataVersion(): Promise<number>
   close(): Promise<void>
 }

@@ -3,7 +3,7 @@ import { nameKey } from '../model/names.ts'
 import type { Id, TargetGroup, TargetKind } from '../model/objects.ts'
 import type { Db, GroupRow, StoreContext } from './migrations/schema.ts'
 import { namedRepository } from './named.ts'
-import { key, list, refuseInUse, requireIds, setColumns, type Tx } from './query.ts'
+import { key, list, refuseInUse, requireIds, setColumns, setLinks, type Tx } from './query.ts'
 import { column, related } from './searchable.ts'
 import type { Repository } from './store.ts'
 
@@ -116,24 +116,16 @@ async function setMembers(tx: Tx, id: Id, group: Partial<TargetGroup>): Promise<
     const serviceIds = sessions.map((target) => target.serviceId)
     await requireIds(tx, 'accounts', accountIds, TYPE, 'session.accounts')
     await requireIds(tx, 'services', serviceIds, TYPE, 'session.accounts')
-    await tx.deleteFrom('target_group_sessions').where('target_group_id', '=', id).execute()
-    for (const { accountId, serviceId } of sessions) {
-      await tx
-        .insertInto('target_group_sessions')
-        .values({ target_group_id: id, account_id: accountId, service_id: serviceId })
-        .onConflict((conflict) => conflict.doNothing())
-        .execute()
-    }
+    const rows = sessions.map(({ accountId, serviceId }) => ({
+      account_id: accountId,
+      service_id: serviceId,
+    }))
+    await setLinks(tx, 'target_group_sessions', { target_group_id: id }, rows)
   }
   if (retrievals !== undefined) {
     await requireIds(tx, 'accounts', retrievals, TYPE, 'password_retrieval.accounts')
-    await tx.deleteFrom('target_group_retrievals').where('target_group_id', '=', id).execute()
-    for (const accountId of new Set(retrievals)) {
-      await tx
-        .insertInto('target_group_retrievals')
-        .values({ target_group_id: id, account_id: accountId })
-        .execute()
-    }
+    const rows = retrievals.map((account) => ({ account_id: account }))
+    await setLinks(tx, 'target_group_retrievals', { target_group_id: id }, rows)
   }
 }
 
@@ -150,17 +142,8 @@ async function setLogins(
 ): Promise<void> {
   if (serviceIds === undefined) return
   await requireIds(tx, 'services', serviceIds, TYPE, LOGINS_FIELD[kind])
-  await tx
-    .deleteFrom('target_group_logins')
-    .where('target_group_id', '=', id)
-    .where('kind', '=', kind)
-    .execute()
-  for (const serviceId of new Set(serviceIds)) {
-    await tx
-      .insertInto('target_group_logins')
-      .values({ target_group_id: id, service_id: serviceId, kind })
-      .execute()
-  }
+  const rows = serviceIds.map((service) => ({ service_id: service }))
+  await setLinks(tx, 'target_group_logins', { target_group_id: id, kind }, rows)
 }
 
 type Row = GroupRow & { sessions: string; interactive: string; mapping: string; retrievals: string }

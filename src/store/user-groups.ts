@@ -3,7 +3,7 @@ import { nameKey } from '../model/names.ts'
 import type { Id, UserGroup } from '../model/objects.ts'
 import type { Db, GroupRow, StoreContext } from './migrations/schema.ts'
 import { namedRepository } from './named.ts'
-import { key, list, refuseInUse, requireIds, setColumns, type Tx } from './query.ts'
+import { key, list, refuseInUse, requireIds, setColumns, setLinks, type Tx } from './query.ts'
 import { column, related } from './searchable.ts'
 import type { Repository } from './store.ts'
 
@@ -81,10 +81,8 @@ function select(db: Db) {
 
 async function setUsers(tx: Tx, groupId: Id, userIds: readonly Id[]): Promise<void> {
   await requireIds(tx, 'users', userIds, TYPE, 'users')
-  await tx.deleteFrom('user_group_members').where('group_id', '=', groupId).execute()
-  for (const userId of new Set(userIds)) {
-    await tx.insertInto('user_group_members').values({ group_id: groupId, user_id: userId }).execute()
-  }
+  const rows = userIds.map((id) => ({ user_id: id }))
+  await setLinks(tx, 'user_group_members', { group_id: groupId }, rows)
 }
 
 function userGroup(row: GroupRow & { users: string }): UserGroup {

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { lookKey, nameKey } from '../model/names.ts'
 import type { Id, User, UserAuth } from '../model/objects.ts'
+import { batchQuery } from './batches.ts'
 import { DuplicateError, LastAdministratorError } from './engine/errors.ts'
 import type { Db, StoreContext, UserRow } from './migrations/schema.ts'
 import { requireProfile } from './profiles.ts'
@@ -14,6 +15,7 @@ import {
   requireIds,
   rowFinder,
   setColumns,
+  setLinks,
   type Tx,
   unchanged,
   write,
@@ -50,6 +52,14 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
     list: (page) => listed(select(db), user, USER_FIELDS, ['user_name'], page),
 
     find: (idOrName) => find(db, idOrName),
+
+    some: async (ids) =>
+      (
+        await rowsOf(
+          db,
+          ids.map((id) => [id]),
+        )
+      ).map(user),
 
     async lookingLike(name) {
       const row = await likeRow(db, name)
@@ -232,6 +242,8 @@ async function hasAdministrator(tx: Tx): Promise<boolean> {
 
 const rowOf = rowFinder(select)
 
+const rowsOf = batchQuery(1, (db, asked) => select(db).innerJoin(asked, 'asked.column1', 'users.id'))
+
 function select(db: Db) {
   return db
     .selectFrom('users')
@@ -245,10 +257,8 @@ function select(db: Db) {
 
 async function setGroups(tx: Tx, userId: Id, groupIds: readonly Id[]): Promise<void> {
   await requireIds(tx, 'user_groups', groupIds, TYPE, 'groups')
-  await tx.deleteFrom('user_group_members').where('user_id', '=', userId).execute()
-  for (const groupId of new Set(groupIds)) {
-    await tx.insertInto('user_group_members').values({ group_id: groupId, user_id: userId }).execute()
-  }
+  const rows = groupIds.map((id) => ({ group_id: id }))
+  await setLinks(tx, 'user_group_members', { user_id: userId }, rows)
 }
 
 function user(row: UserRow & { groups: string }): User {

@@ -131,6 +131,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       tickets,
       audit: auditLog,
       grounds: groundsOn(store, () => clock.now),
+      watch: () => {},
       now: () => clock.now,
     }),
     rdpAddress: { host: 'bastion.example.com', port: 3390 },

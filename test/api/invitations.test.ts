@@ -37,6 +37,7 @@ beforeAll(async () => {
     audit,
     notify: (notice) => notices.push(notice),
     grounds: () => groundsOn(h.store, () => h.clock.now)(),
+    watch: () => {},
     now: () => h.clock.now,
   })
   h = await startHarness({

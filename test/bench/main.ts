@@ -3,7 +3,7 @@
  * machine and in random order, since its absolute speed varies. Needs root, to create a system user to log in
  * as.
  *
- *   npm run bench -- [--quick] [--json FILE] [--only steady,echo,logins,streams,memory,pauses]
+ *   npm run bench -- [--quick] [--json FILE] [--only steady,echo,logins,streams,memory,pauses,reviews]
  *     [--size MIB] [--rounds N] [--transfers cat,…] [--ciphers gcm,chacha20] [--routes direct,jump,…]
  *     [--sessions 200,1000,5000] [--workers N]
  *   npm run bench -- --only api [--seconds N]
@@ -19,13 +19,16 @@ import { randomFileBytes } from './file.ts'
 import { measureLogins, showLogins } from './logins.ts'
 import { measureMemory, showMemory } from './memory.ts'
 import { measurePauses, showPauses } from './pauses.ts'
+import { measureReviews, showReviews } from './reviews.ts'
 import { CIPHERS, type Cipher, type Lab, ROUTES, type Route, startLab } from './routes.ts'
 import { measureSteady, showSteady } from './steady.ts'
 import { measureStreams, showStreams } from './streams.ts'
 import { TRANSFERS } from './transfers.ts'
 
-const PARTS = ['steady', 'echo', 'logins', 'streams', 'memory', 'pauses'] as const
+const PARTS = ['steady', 'echo', 'logins', 'streams', 'memory', 'pauses', 'reviews'] as const
 type Part = (typeof PARTS)[number]
+/** Parts that need no system user. */
+const IDLE: readonly Part[] = ['memory', 'pauses', 'reviews']
 const ECHO_FILE_MIB = 256
 /** Routes of which a login or an echo costs the same as of another one are left out there. */
 /** Parts that are measured in one lab. */
@@ -145,7 +148,7 @@ async function passage(): Promise<void> {
     ],
     parts: {},
   }
-  if (parts.some((part) => part !== 'memory' && part !== 'pauses')) {
+  if (parts.some((part) => !IDLE.includes(part))) {
     if (process.getuid?.() !== 0) {
       process.stderr.write('bench: run it as root, it makes a system user to log in as\n')
       process.exit(1)
@@ -184,6 +187,13 @@ async function passage(): Promise<void> {
     const pauses = await measurePauses(options)
     report.parts.pauses = pauses
     show(showPauses(pauses, options.sessions))
+  }
+  if (parts.includes('reviews')) {
+    const counts = flags.sessions ?? (flags.quick ? '200' : '10000')
+    const sessions = Math.max(...counts.split(',').map(Number))
+    const reviews = await measureReviews(sessions, progress)
+    report.parts.reviews = reviews
+    show(showReviews(reviews, sessions))
   }
   process.stdout.write(`${report.about.join('\n')}\n`)
   if (flags.json !== undefined) writeFileSync(flags.json, `${JSON.stringify(report, null, 2)}\n`)

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openStore } from '../../src/store/open.ts'
 import { callApi } from '../peers/broker.ts'
 import { ssh, sshTerminal } from '../peers/openssh.ts'
 import type { Terminal } from '../peers/terminal.ts'
@@ -77,6 +78,26 @@ test('a user whose time is over in the middle of a session', async () => {
   const terminal = await shell('brief')
   await must('PUT', '/users/brief', { expiration_date: new Date(Date.now() + 1500).toISOString() })
   await expectEnd(terminal, 'the user has expired')
+})
+
+test('rights that another process takes away: of a user, and of a group', async () => {
+  await addUser('one')
+  await addUser('two')
+  const [one, two, other] = await Promise.all([shell('one'), shell('two'), shell()])
+  const store = await openStore({ path: join(bastion.broker.dataFolder, 'sallyport.db') })
+  try {
+    const { users, userGroups } = store
+    await users.update((await users.find('one'))!.id, { isDisabled: true })
+    await expectEnd(one, 'the user is disabled')
+    const group = (await userGroups.find(GROUP))!
+    const second = (await users.find('two'))!.id
+    await userGroups.update(group.id, { userIds: group.userIds.filter((id) => id !== second) })
+    await expectEnd(two, 'the authorization for this target is gone')
+  } finally {
+    await store.close()
+  }
+  other.send('exit 7\r')
+  expect(await other.exit()).toBe(7)
 })
 
 test('an authorization that grants less, or is gone', async () => {

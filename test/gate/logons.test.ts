@@ -66,7 +66,13 @@ beforeEach(async () => {
     forget: () => undefined,
   }
   gate = new BrokerGate({ store, identities, vault, audit, recordings, drawer, now: Date.now })
-  const invitations = new Invitations({ audit, notify: () => {}, grounds: groundsOn(store), now: Date.now })
+  const invitations = new Invitations({
+    audit,
+    notify: () => {},
+    grounds: groundsOn(store),
+    watch: () => {},
+    now: Date.now,
+  })
   signIns = new SignIns({
     store,
     identities,

@@ -33,10 +33,10 @@ test('let waiting work run after each slice, and judge all the same', async () =
 test('catch a right that is removed in the middle, from a session that was passed already', async () => {
   const { store } = world.temporary
   const { id } = await world.opened()
-  const { sessionTargets } = store.access
+  const { grants } = store.access
   let second: Promise<void> | undefined
-  store.access.sessionTargets = async (...asked) => {
-    const rows = await sessionTargets(...asked)
+  store.access.grants = async (...asked) => {
+    const rows = await grants(...asked)
     if (second) return rows
     // The first review has read the rights; they change before it is done, as its slices allow.
     await store.authorizations.update(world.estate.authorization.id, { authorizeSessions: false })
@@ -53,17 +53,17 @@ test('catch a right that is removed in the middle, from a session that was passe
 test('see a session that was opened meanwhile', async () => {
   const { store } = world.temporary
   const first = await world.opened()
-  const { find } = store.users
+  const { some } = store.users
   let meanwhile: string | undefined
   let second: Promise<void> | undefined
-  store.users.find = async (name) => {
-    const user = await find(name)
-    if (second) return user
+  store.users.some = async (ids) => {
+    const users = await some(ids)
+    if (second) return users
     second = Promise.resolve()
     meanwhile = (await world.opened()).id
     await store.users.update(world.estate.user.id, { isDisabled: true })
     second = world.gate.review()
-    return user
+    return users
   }
   await world.gate.review()
   await second

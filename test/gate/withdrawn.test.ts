@@ -2,9 +2,10 @@
  * Removed rights take effect at once: connections, sessions, tickets and invitations end with their basis.
  */
 import { randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { AuthenticateAnswer, GateNotice } from '../../src/contract/gate.ts'
-import { Authorities, type LaterFlaw } from '../../src/identity/authorities.ts'
+import { Authorities, type LaterFlaw, RevocationFile } from '../../src/identity/authorities.ts'
 import type { Basis } from '../../src/identity/basis.ts'
 import type { ApiKey, User } from '../../src/model/objects.ts'
 import { FACTORY_PROFILES } from '../../src/model/profiles.ts'
@@ -130,11 +131,12 @@ describe.each([
     const told = { user: 'ops1', client_ip: SOURCE.address, protocol: 'VNC', reason: expect.any(String) }
     expect(await events('auth.withdraw')).toMatchObject([told])
     // Notified again, since the connection may not have existed yet, but audited once.
+    world.gate.remind()
     await world.gate.review()
     expect(notices).toHaveLength(2)
     expect(await events('auth.withdraw')).toHaveLength(1)
     await world.gate.leave({ identity })
-    await world.gate.review()
+    world.gate.remind()
     expect(notices).toHaveLength(2)
   })
 
@@ -166,6 +168,11 @@ describe.each([
     await world.gate.review()
     expect(notices).toContainEqual({ type: 'stop', session, reason: expect.any(String) })
     expect(await events('session.kill')).toMatchObject([{ session, reason: expect.any(String) }])
+    notices.length = 0
+    world.gate.remind()
+    expect(notices).toContainEqual({ type: 'stop', session, reason: expect.any(String) })
+    await world.gate.review()
+    expect(await events('session.kill')).toHaveLength(1)
   })
 })
 
@@ -418,18 +425,89 @@ describe('between the sign-in and the session', () => {
   })
 })
 
+describe('what begins on a right that went, and was reviewed, in the meantime', () => {
+  test('a ticket is good no longer after the next review', async () => {
+    const basis = world.basis()
+    await world.gate.review()
+    await update({ isDisabled: true })
+    await world.gate.review()
+    await ticket(basis)
+    await world.gate.review()
+    expect(await events('ticket.withdraw')).toMatchObject([{ reason: 'the user is disabled' }])
+  })
+
+  test('an invitation, and a mode that somebody gave, neither', async () => {
+    const session = await opened(await byKey())
+    const boss = await store.users.create(newUser('boss'))
+    const basis: Basis = {
+      userId: boss.id,
+      address: '203.0.113.5',
+      proof: { method: 'password', revision: 0 },
+    }
+    await store.users.remove(boss.id)
+    await world.gate.review()
+    const asked = { name: 'Bob', mode: 'view', duration: LATER } as const
+    world.gate.invite(session, { ...asked, by: 'boss', basis })
+    const other = world.gate.invite(session, { ...asked, by: 'ops1', basis: world.basis() })
+    if (other.result !== 'invited') throw new Error(other.result)
+    await world.gate.review()
+    expect(world.gate.invitations(session)).toMatchObject([{ by: 'ops1' }])
+    world.gate.setGuestMode(other.invitation.id, 'control', 'boss', basis)
+    await world.gate.review()
+    expect(world.gate.invitations(session)).toEqual([])
+  })
+
+  test('a menu of targets that have gone is closed', async () => {
+    const identity = await world.signIn('ops1')
+    await world.gate.review()
+    const { sessionTargets } = store.access
+    store.access.sessionTargets = async (...asked) => {
+      store.access.sessionTargets = sessionTargets
+      const rows = await sessionTargets(...asked)
+      await update({ groupIds: [] })
+      await world.gate.review()
+      return rows
+    }
+    expect(await world.gate.targets({ identity, protocol: 'VNC' })).toMatchObject({ total: 1 })
+    expect(notices).toEqual([])
+    await world.gate.review()
+    expect(notices).toMatchObject([{ type: 'leave', identity, reason: 'nothing is left that you may open' }])
+  })
+
+  test('a session that could not be judged when it was opened is judged by the next review', async () => {
+    const identity = await world.signIn()
+    await world.gate.review()
+    const { append } = store.audit
+    store.audit.append = async (rows) => {
+      await append(rows)
+      if (!rows.some(({ code }) => code === 'session.open')) return
+      await store.authorizations.remove(world.estate.authorization.id)
+      await world.gate.review()
+    }
+    const { grants } = store.access
+    store.access.grants = async () => {
+      store.access.grants = grants
+      throw new Error('database is locked')
+    }
+    await expect(world.open({ identity })).rejects.toThrow('database is locked')
+    expect(notices).toEqual([])
+    await world.gate.review()
+    expect(notices).toMatchObject([{ type: 'stop', reason: 'the authorization for this target is gone' }])
+  })
+})
+
 test('a change that comes while others are reviewed is looked at again, and that is waited for', async () => {
   const session = await opened(await world.signIn())
   await opened(await byKey())
-  const { sessionTargets } = store.access
+  const { grants } = store.access
   let next: Promise<void> | undefined
-  store.access.sessionTargets = async (...asked) => {
+  store.access.grants = async (...asked) => {
     // Both users have been judged by now.
     if (!next) {
       await setPassword()
       next = world.gate.review()
     }
-    return await sessionTargets(...asked)
+    return await grants(...asked)
   }
   await world.gate.review()
   expect(notices).toEqual([])
@@ -462,6 +540,9 @@ describe('when all is taken away at once', () => {
 
   test('everybody is told before anything is written', async () => {
     const all = await everything()
+    const other = await store.users.create(newUser('ops2', { groupIds: user.groupIds }))
+    await world.identities.setPassword(other.id, Secret.of('ops1 password'))
+    const identity = await world.signIn('ops2')
     const { promise: written, resolve: write } = Promise.withResolvers<void>()
     const { append } = store.audit
     const seen = Promise.withResolvers<number>()
@@ -475,9 +556,10 @@ describe('when all is taken away at once', () => {
     // The sessions, the four sign-ins, and the guest.
     expect(await seen.promise).toBeGreaterThanOrEqual(7)
     // Others are reviewed while the log hangs.
-    const before = notices.length
+    expect(notices).not.toContainEqual(expect.objectContaining({ identity }))
+    await store.users.remove(other.id)
     const again = world.gate.review()
-    await expect.poll(() => notices.length).toBeGreaterThan(before)
+    await expect.poll(() => notices).toContainEqual(expect.objectContaining({ identity }))
     write()
     await Promise.all([review, again])
     expect(await events('session.kill')).toHaveLength(2)
@@ -495,22 +577,43 @@ describe('when all is taken away at once', () => {
     await expectOut(all)
   })
 
-  test('all of it goes but what cannot be judged', async () => {
+  test('all of it goes but what cannot be judged, which the next review does', async () => {
     const all = await everything()
-    const { sessionTargets } = store.access
-    let isFirst = true
-    store.access.sessionTargets = async (...asked) => {
-      if (!isFirst) return await sessionTargets(...asked)
-      isFirst = false
+    await world.gate.review()
+    await update({ isDisabled: true })
+    const { some } = store.users
+    store.users.some = async () => {
+      store.users.some = some
       throw new Error('disk I/O error')
     }
-    await update({ isDisabled: true })
     await expect(world.gate.review()).rejects.toThrow('disk I/O error')
+    const told = () => notices.map(({ type }) => type)
+    expect(told()).toContain('leave')
+    expect(told()).not.toContain('stop')
+    await world.gate.review()
     await expectOut(all)
+  })
+
+  test('nothing is lost while the changes cannot be read, nor who was in the group', async () => {
+    const all = await everything()
+    await world.gate.review()
+    const { after } = store.changes
+    store.changes.after = () => Promise.reject(new Error('database is locked'))
+    await store.authorizations.remove(world.estate.authorization.id)
+    await expect(world.gate.review()).rejects.toThrow('database is locked')
+    store.changes.after = after
+    const { membersAmong } = store.access
+    store.access.membersAmong = () => Promise.reject(new Error('database is locked again'))
+    await expect(world.gate.review()).rejects.toThrow('database is locked again')
+    expect(notices).toEqual([])
+    store.access.membersAmong = membersAmong
+    await world.gate.review()
+    for (const session of all.sessions)
+      expect(notices).toContainEqual(expect.objectContaining({ type: 'stop', session }))
   })
 })
 
-describe('a look', () => {
+describe('a review without a word from who wrote', () => {
   /** Opens the same database as another process would. */
   async function elsewhere<T>(work: (other: Store) => Promise<T>): Promise<T> {
     const other = await openStore({ path: world.temporary.path })
@@ -523,17 +626,21 @@ describe('a look', () => {
 
   test('finds what another process has changed, and asks nothing when nothing was', async () => {
     const session = await opened(await world.signIn())
-    await world.gate.look()
+    await world.gate.review()
     let asked = 0
-    const { find } = store.users
-    store.users.find = (name) => {
+    const { some } = store.users
+    store.users.some = (ids) => {
       asked++
-      return find(name)
+      return some(ids)
     }
-    await world.gate.look()
+    await world.gate.review()
+    expect(asked).toBe(0)
+    // Of no session's user.
+    await elsewhere(({ users }) => users.create(newUser('ops2')))
+    await world.gate.review()
     expect(asked).toBe(0)
     await elsewhere(({ users }) => users.update(user.id, { isDisabled: true }))
-    await world.gate.look()
+    await world.gate.review()
     expect(notices).toContainEqual({ type: 'stop', session, reason: 'the user is disabled' })
   })
 
@@ -541,32 +648,48 @@ describe('a look', () => {
     await update({ expirationDate: world.clock.now + LATER })
     const session = await opened(await world.signIn())
     const menu = await world.signIn('ops1')
-    await world.gate.look()
+    await world.gate.review()
     world.clock.now += LATER
-    await world.gate.look()
+    await world.gate.review()
     expect(notices).toContainEqual({ type: 'stop', session, reason: 'the user has expired' })
     expect(notices).toContainEqual({ type: 'leave', identity: menu, reason: 'the user has expired' })
     await update({ expirationDate: undefined })
     const { basis } = await apiKey({ expirationDate: world.clock.now + LATER })
     const other = await opened(tokenOf(await byTicket(await ticket(basis))))
-    await world.gate.look()
+    await world.gate.review()
     world.clock.now += LATER
-    await world.gate.look()
+    await world.gate.review()
     expect(notices).toContainEqual({ type: 'stop', session: other, reason: 'the API key has expired' })
+    const { basis: brief } = await apiKey({ keyName: 'brief', expirationDate: world.clock.now + LATER })
+    await ticket(brief)
+    await world.gate.review()
+    expect(await events('ticket.withdraw')).toEqual([])
+    world.clock.now += LATER
+    await world.gate.review()
+    expect(await events('ticket.withdraw')).toMatchObject([{ reason: 'the API key has expired' }])
   })
 
   test('finds a key that was revoked, of a session and of somebody in the menu', async () => {
-    const authorities = new (class extends Authorities {
-      isRevoked = false
-      override flawSince(): LaterFlaw | undefined {
-        return this.isRevoked ? 'revoked' : undefined
-      }
-    })()
-    world.identities.authorities = authorities
-    const menu = await byKey('ops1')
-    await world.gate.look()
-    authorities.isRevoked = true
-    await world.gate.look()
-    expect(notices).toMatchObject([{ type: 'leave', identity: menu }])
+    const list = `${world.temporary.path}.revoked`
+    writeFileSync(list, '# none\n')
+    world.identities.authorities = new Authorities([], new RevocationFile(list))
+    const [menu, session] = [await byKey('ops1'), await opened(await byKey())]
+    const other = await opened(await world.signIn())
+    await world.gate.review()
+    writeFileSync(list, `${KEY.line}\n`)
+    await world.gate.review()
+    expect(notices).toContainEqual(expect.objectContaining({ type: 'leave', identity: menu }))
+    expect(notices).toContainEqual(expect.objectContaining({ type: 'stop', session }))
+    expect(notices).not.toContainEqual(expect.objectContaining({ session: other }))
+  })
+
+  test('judges by other authorities what rests on keys', async () => {
+    const session = await opened(await byKey())
+    await world.gate.review()
+    const list = `${world.temporary.path}.revoked`
+    writeFileSync(list, `${KEY.line}\n`)
+    world.identities.authorities = new Authorities([], new RevocationFile(list))
+    await world.gate.review()
+    expect(notices).toContainEqual(expect.objectContaining({ type: 'stop', session }))
   })
 })

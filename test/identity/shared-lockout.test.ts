@@ -144,10 +144,8 @@ describe('attempts in progress', () => {
 it('a sign-in without failures reads once and writes nothing', async () => {
   const { rows, calls } = watched(temp.store.lockouts)
   const lockout = new SharedLockout(rows)
-  const before = await other.dataVersion()
   await lockout.succeed(await begun(lockout))
   expect(calls).toEqual(['find'])
-  expect(await other.dataVersion()).toBe(before)
   // Failures of another name from the address, far from the limit, change nothing.
   await fail(first, 'ops2')
   calls.length = 0

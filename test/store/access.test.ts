@@ -118,13 +118,37 @@ describe('targets without a stored account', () => {
       (await store.access.sessionTargets(user.id, filter)).map(canonicalName)
     expect(await names({ device: 'SRV1' })).toHaveLength(4)
     expect(await names({ device: 'srv2' })).toEqual([])
-    expect(await names({ accountId: undefined, serviceId: service.id })).toEqual([
-      '@srv1:ssh',
-      'alice@srv1:ssh',
-    ])
-    expect(await names({ accountId: estate.account.id, serviceId: service.id })).toEqual([
-      'root@local:srv1:ssh',
-    ])
+    const granted = async (accountId?: string) =>
+      (await store.access.grants([{ userId: user.id, serviceId: service.id, accountId }])).map(canonicalName)
+    expect(await granted()).toEqual(['@srv1:ssh', 'alice@srv1:ssh'])
+    expect(await granted(estate.account.id)).toEqual(['root@local:srv1:ssh'])
+  })
+
+  it('are told apart by user and target, however many are asked for at a time', async () => {
+    const { store } = temp
+    const { user, service, account, userGroup } = estate
+    await hold([service.id], [])
+    const users = [user]
+    for (let number = 2; number <= 150; number++) {
+      const groupIds = number % 2 === 0 ? [] : [userGroup.id]
+      users.push(await store.users.create(newUser(`ops${number}`, { groupIds })))
+    }
+    const ids = users.map(({ id }) => id)
+    const members = users.filter(({ groupIds }) => groupIds.length > 0).map(({ id }) => id)
+    expect(members).toHaveLength(75)
+    const asked = ids.flatMap((userId) =>
+      [account.id, undefined].map((accountId) => ({ userId, serviceId: service.id, accountId })),
+    )
+    const rows = await store.access.grants(asked)
+    const wanted = members.flatMap((id) => [`${id} ${account.id}`, `${id} undefined`])
+    expect(rows.map((row) => `${row.userId} ${row.accountId}`).sort()).toEqual(wanted.sort())
+    expect(
+      await store.access.grants([{ userId: user.id, serviceId: service.id, accountId: service.id }]),
+    ).toEqual([])
+    expect([...(await store.access.withTargets(ids))].sort()).toEqual([...members].sort())
+    expect((await store.access.membersAmong(ids, userGroup.id)).sort()).toEqual([...members].sort())
+    expect((await store.users.some([...ids, service.id])).map(({ id }) => id).sort()).toEqual([...ids].sort())
+    expect(await store.access.groupsAt(estate.targetGroup.id)).toEqual([userGroup.id])
   })
 
   it('tell whether the user is mapped anywhere, and are gone with the right', async () => {
@@ -134,10 +158,10 @@ describe('targets without a stored account', () => {
     expect(await store.access.hasMapping(user.id)).toBe(false)
     await hold([], [service.id])
     expect(await store.access.hasMapping(user.id)).toBe(true)
-    expect(await store.access.hasTarget(user.id)).toBe(true)
+    expect(await store.access.withTargets([user.id])).toEqual(new Set([user.id]))
     await store.authorizations.update(authorization.id, { authorizeSessions: false })
     expect(await store.access.hasMapping(user.id)).toBe(false)
-    expect(await store.access.hasTarget(user.id)).toBe(false)
+    expect(await store.access.withTargets([user.id])).toEqual(new Set())
     expect(await store.access.sessionTargets(user.id)).toEqual([])
   })
 

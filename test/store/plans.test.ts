@@ -11,7 +11,17 @@ import { type Estate, smallEstate } from './fixture.ts'
 import { type TemporaryStore, temporaryStore } from './temp.ts'
 
 /** Tables that may have 100,000 rows and more. */
-const LARGE = ['sessions', 'audit', 'accounts', 'devices', 'services', 'domains', 'uploads', 'checkouts']
+const LARGE = [
+  'sessions',
+  'audit',
+  'accounts',
+  'devices',
+  'services',
+  'domains',
+  'uploads',
+  'checkouts',
+  'changes',
+]
 
 let temp: TemporaryStore
 let estate: Estate
@@ -63,7 +73,7 @@ it('are told apart: a search by an unindexed field reads the whole table', () =>
 
 it('find a sign-in, a session and what a review asks by indexes', async () => {
   const { store } = temp
-  const { user, account, service, domain } = estate
+  const { user, userGroup, account, service, domain, targetGroup } = estate
   const plans = await plansOf(async () => {
     await store.users.find('ops1')
     await store.users.find(user.id)
@@ -71,9 +81,19 @@ it('find a sign-in, a session and what a review asks by indexes', async () => {
     await store.users.secretsOf(user.id)
     await store.access.sessionTargets(user.id)
     await store.access.sessionTargets(user.id, { device: 'srv1' })
-    await store.access.sessionTargets(user.id, { accountId: account.id, serviceId: service.id })
+    const asked = { userId: user.id, serviceId: service.id }
+    await store.access.grants([
+      { ...asked, accountId: account.id },
+      { ...asked, accountId: undefined },
+    ])
+    await store.access.membersAmong([user.id], userGroup.id)
+    await store.access.groupsAt(targetGroup.id)
+    await store.users.some([user.id])
+    await store.changes.after(3, 100)
+    await store.changes.kept()
+    await store.changes.removeOldest(5, 10)
     await store.access.hasMapping(user.id)
-    await store.access.hasTarget(user.id)
+    await store.access.withTargets([user.id])
     await store.access.retrievalAuthorizations(user.id, account.id)
     await store.accounts.find(account.id)
     await store.accounts.sealedCredentials(account.id)

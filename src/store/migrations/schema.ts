@@ -1,5 +1,5 @@
 /** The tables as Kysely sees them: src/store/migrations holds their SQL. */
-import type { Kysely } from 'kysely'
+import type { Generated, Kysely } from 'kysely'
 
 /** 0 or 1. */
 type Flag = number
@@ -240,6 +240,14 @@ export interface AuditLogRow {
   hash: Uint8Array
 }
 
+/** One change of rights. */
+export interface ChangeRow {
+  revision: Generated<number>
+  kind: string
+  /** Empty if it is about all. */
+  object: string
+}
+
 export interface Schema {
   settings: { name: string; value: Uint8Array }
   users: UserRow
@@ -273,6 +281,7 @@ export interface Schema {
   sessions: SessionRow
   uploads: UploadRow
   audit: AuditLogRow
+  changes: ChangeRow
 }
 
 export type Db = Kysely<Schema>

@@ -1,0 +1,31 @@
+/** Times at which what runs has to be judged again, since the end of a user, an API key or a certificate comes. */
+import type { Basis } from '../identity/basis.ts'
+
+export class Due {
+  /** By the basis that ends then, in milliseconds since the epoch. Forgotten with what rests on it. */
+  readonly #times = new WeakMap<Basis, number>()
+  /** Not later than the first of them. */
+  #first = Number.POSITIVE_INFINITY
+
+  set(basis: Basis, time: number): void {
+    this.#times.set(basis, time)
+    this.#first = Math.min(this.#first, time)
+  }
+
+  /** Returns those of `bases` whose time has come, each once. Looks at none of them before the first time. */
+  take(now: number, bases: () => Iterable<Basis>): Basis[] {
+    if (now < this.#first) return []
+    this.#first = Number.POSITIVE_INFINITY
+    const due: Basis[] = []
+    for (const basis of bases()) {
+      const time = this.#times.get(basis)
+      if (time === undefined) continue
+      if (now < time) this.#first = Math.min(this.#first, time)
+      else {
+        due.push(basis)
+        this.#times.delete(basis)
+      }
+    }
+    return due
+  }
+}

@@ -1,0 +1,48 @@
+/** The log of changes of rights: the triggers of migration 21 write it in the transaction of the change. */
+import { sql } from 'kysely'
+import { keptQuery } from './engine/kept-query.ts'
+import type { Db, StoreContext } from './migrations/schema.ts'
+import type { ChangeKind, ChangeRepository } from './store.ts'
+
+export function changeRepository({ db }: StoreContext): ChangeRepository {
+  return {
+    async after(revision, limit) {
+      const rows = await rowsAfter(db, revision, limit)
+      return rows.map(({ kind, ...row }) => ({ ...row, kind: kind as ChangeKind }))
+    },
+
+    async kept() {
+      const [row] = await bounds(db)
+      return { first: row?.first ?? 0, last: row?.last ?? 0 }
+    },
+
+    async removeOldest(keep, limit) {
+      const [row] = await bounds(db)
+      const first = row?.first ?? 0
+      const end = Math.min((row?.last ?? 0) - keep + 1, first + limit)
+      if (end <= first) return 0
+      const { numDeletedRows } = await db
+        .deleteFrom('changes')
+        .where('revision', '<', end)
+        .executeTakeFirstOrThrow()
+      return Number(numDeletedRows)
+    },
+  }
+}
+
+const rowsAfter = keptQuery((db: Db, revision: number, limit: number) =>
+  db
+    .selectFrom('changes')
+    .select(['revision', 'kind', 'object'])
+    .where('revision', '>', revision)
+    .orderBy('revision')
+    .limit(limit),
+)
+
+/** Each of the two reads one entry of the index; together in one list of columns they would read all. */
+const bounds = keptQuery((db: Db) =>
+  db.selectNoFrom([
+    sql<number | null>`(select min(revision) from changes)`.as('first'),
+    sql<number | null>`(select max(revision) from changes)`.as('last'),
+  ]),
+)
