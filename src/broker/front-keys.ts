@@ -52,7 +52,10 @@ export class FrontKeys {
     this.#options = options
   }
 
-  /** Returns the SSH host keys, which stay as they are until the broker ends. */
+  /**
+   * Returns the SSH host keys, which stay as they are until the broker ends.
+   * @throws Error with the name of a file that is no key; so do the others
+   */
   hostKeys(): Promise<HostKey[]> {
     this.#hostKeys ??= this.#readHostKeys()
     return this.#hostKeys
@@ -72,10 +75,10 @@ export class FrontKeys {
   }
 
   /** Returns the RSA key (PKCS#8, PEM) by which VNC viewers identify the bastion in RA2. */
-  vncKey(): Promise<string> {
+  async vncKey(): Promise<string> {
     const { file, content: text } = vncKeyFile(this.#options.dataDir)
     if (text !== undefined) requireUsable(file, 'RSA key', () => createPrivateKey(text))
-    return this.#kept('vnc_rsa_key', { file, text }, newVncKey)
+    return await this.#kept('vnc_rsa_key', { file, text }, newVncKey)
   }
 
   /**

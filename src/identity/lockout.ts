@@ -7,18 +7,7 @@
  * could exceed it waits until another has ended.
  */
 import { networkOf } from '../model/networks.ts'
-
-export interface LockoutLimits {
-  /** Failures of one name from one address that lock the pair. */
-  pairFailures: number
-  /** Failures from one address, over all names, that lock the address. */
-  addressFailures: number
-  /** Time after the first failure at which failures are cleared. */
-  windowMs: number
-  lockMs: number
-  /** Limit of remembered pairs, and of addresses; beyond it the one idle longest is removed. */
-  maxEntries: number
-}
+import type { Failures, FailuresOf, LockoutLimits } from '../store/store.ts'
 
 export const LOCKOUT_LIMITS: LockoutLimits = {
   pairFailures: 10,
@@ -26,15 +15,6 @@ export const LOCKOUT_LIMITS: LockoutLimits = {
   windowMs: 300_000,
   lockMs: 300_000,
   maxEntries: 10_000,
-}
-
-/** Failures of a pair or an address, as another place knows them. */
-export interface KnownFailures {
-  failures: number
-  /** Milliseconds since the epoch: time of the first failure. */
-  since: number
-  /** 0 if not locked. */
-  lockedUntil: number
 }
 
 /** One attempt to sign in, ended by exactly one of `fail`, `succeed`, `cancel`. */
@@ -65,8 +45,8 @@ export class Lockout {
     return { pair, address }
   }
 
-  /** Replaces the failures of both by what another place knows; attempts in progress stay. */
-  learn({ pair, address }: Attempt, known: { pair?: KnownFailures; address?: KnownFailures }): void {
+  /** Replaces the failures of both by what the store knows; attempts in progress stay. */
+  learn({ pair, address }: Attempt, known: FailuresOf): void {
     this.#pairs.learn(pair, known.pair)
     this.#addresses.learn(address, known.address)
   }
@@ -112,13 +92,9 @@ export function attemptOf(user: string, source: string): Attempt {
   return { pair: `${address} ${user}`, address }
 }
 
-interface Entry {
-  failures: number
+interface Entry extends Failures {
   /** Number of attempts in progress. */
   pending: number
-  /** Time of the first failure. */
-  since: number
-  lockedUntil: number
 }
 
 class Table {
@@ -152,7 +128,7 @@ class Table {
     this.#put(key, entry)
   }
 
-  learn(key: string, known: KnownFailures = { failures: 0, since: 0, lockedUntil: 0 }): void {
+  learn(key: string, known: Failures = { failures: 0, since: 0, lockedUntil: 0 }): void {
     const entry = this.#entries.get(key)
     if (!entry && known.failures === 0) return
     const learnt = { ...known, pending: entry?.pending ?? 0 }

@@ -9,8 +9,8 @@
  */
 import { createHash } from 'node:crypto'
 import type { Id } from '../model/objects.ts'
-import type { FailuresOf, LockoutKeys, LockoutRepository } from '../store/store.ts'
-import { type Attempt, attemptOf, LOCKOUT_LIMITS, Lockout, type LockoutLimits } from './lockout.ts'
+import type { FailuresOf, LockoutKeys, LockoutLimits, LockoutRepository } from '../store/store.ts'
+import { type Attempt, attemptOf, LOCKOUT_LIMITS, Lockout } from './lockout.ts'
 
 /** Milliseconds for which an attempt counts whose process has died. */
 const ATTEMPT_MS = 120_000

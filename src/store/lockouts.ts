@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { inTransaction, type Tx } from './engine/commits.ts'
 import { keptQuery } from './engine/kept-query.ts'
 import type { Db, LockoutRow, StoreContext } from './migrations/schema.ts'
-import type { Failures, FailuresOf, LockoutKeys, LockoutRepository, LockoutRules } from './store.ts'
+import type { Failures, FailuresOf, LockoutKeys, LockoutLimits, LockoutRepository } from './store.ts'
 
 /** Each sign-in runs it. */
 const failuresOf = keptQuery((db: Db, pair: Uint8Array, address: Uint8Array, now: number) =>
@@ -33,12 +33,12 @@ export function lockoutRepository({ db, newId }: StoreContext): LockoutRepositor
         return id
       }),
 
-    fail: (keys, attempt, now, rules) =>
+    fail: (keys, attempt, now, limits) =>
       inTransaction(db, async (tx) => {
         await tx.deleteFrom('lockouts').where('expires', '<=', now).execute()
-        const pair = await count(tx, keys.pair, now, rules.pairFailures, rules)
-        const address = await count(tx, keys.address, now, rules.addressFailures, rules)
-        await bound(tx, 2 * rules.maxEntries)
+        const pair = await count(tx, keys.pair, now, limits.pairFailures, limits)
+        const address = await count(tx, keys.address, now, limits.addressFailures, limits)
+        await bound(tx, 2 * limits.maxEntries)
         await endAttempt(tx, attempt)
         return { pair, address }
       }),
@@ -64,7 +64,7 @@ async function count(
   key: Uint8Array,
   now: number,
   limit: number,
-  { windowMs, lockMs }: LockoutRules,
+  { windowMs, lockMs }: LockoutLimits,
 ): Promise<Failures> {
   const locks = limit <= 1
   const row = await tx

@@ -190,12 +190,18 @@ export interface Failures {
 
 export type FailuresOf = Partial<Record<keyof LockoutKeys, Failures>>
 
-export interface LockoutRules {
+export interface LockoutLimits {
+  /** Failures of one name from one address that lock the pair. */
   pairFailures: number
+  /** Failures from one address, over all names, that lock the address. */
   addressFailures: number
+  /** Time after the first failure at which failures are cleared. */
   windowMs: number
   lockMs: number
-  /** Limit of remembered keys. */
+  /**
+   * Limit of remembered pairs, and of addresses; beyond it one is removed: in memory the one idle longest, in
+   * the store the one that would be cleared first.
+   */
   maxEntries: number
 }
 
@@ -207,13 +213,13 @@ export interface LockoutRepository {
    * Adds an attempt in progress, which counts until `expires` like a failure. Returns its id, or undefined if
    * the failures and attempts reach a limit already.
    */
-  reserve(keys: LockoutKeys, now: number, expires: number, rules: LockoutRules): Promise<Id | undefined>
+  reserve(keys: LockoutKeys, now: number, expires: number, limits: LockoutLimits): Promise<Id | undefined>
   /** Counts a failure of both keys and ends the attempt. Returns the failures since. */
   fail(
     keys: LockoutKeys,
     attempt: Id | undefined,
     now: number,
-    rules: LockoutRules,
+    limits: LockoutLimits,
   ): Promise<Required<FailuresOf>>
   /** Ends the attempt, and forgets the failures of `forgiven`. */
   end(attempt: Id | undefined, forgiven?: Uint8Array): Promise<void>

@@ -4,6 +4,9 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { MAX_TICKETS_PER_USER, type Ticket, Tickets } from '../../src/gate/tickets.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
+import { loadMasterKey } from '../../src/vault/key-file.ts'
+import { newMasterKey } from '../../src/vault/master-key.ts'
+import { renewDataKey } from '../../src/vault/renewal.ts'
 import { openVault } from '../../src/vault/vault.ts'
 import { smallEstate } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
@@ -78,4 +81,12 @@ test('the stored row does not show the password, and does not open in another ro
   await expect(first.byPassword(ARRIVAL, { user: 'ops1' }, password, 1)).rejects.toThrow(
     'changed or belongs elsewhere',
   )
+})
+
+test('a ticket outlives a new data key', async () => {
+  const { id, password } = await issued()
+  const old = await loadMasterKey({ file: `${temp.path}.key` }, temp.store.settings)
+  const renewed = await temp.store.transaction((within) => renewDataKey(within, old, newMasterKey()))
+  const tickets = new Tickets(temp.store.tickets, renewed)
+  expect(await tickets.byPassword(ARRIVAL, { user: 'ops1' }, password, 1)).toBe(id)
 })

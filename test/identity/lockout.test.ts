@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { type Attempt, Lockout, type LockoutLimits } from '../../src/identity/lockout.ts'
+import { type Attempt, Lockout } from '../../src/identity/lockout.ts'
+import type { LockoutLimits } from '../../src/store/store.ts'
 
 const LIMITS: LockoutLimits = {
   pairFailures: 3,
