@@ -400,6 +400,7 @@ export class BrokerGate implements Gate {
   *#bases(): Iterable<Basis> {
     for (const { basis, stopped } of this.#running) if (stopped === undefined) yield basis
     yield* this.#signIns.bases()
+    yield* this.tickets.bases()
     yield* this.#invitations.bases()
   }
 

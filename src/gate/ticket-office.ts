@@ -53,6 +53,8 @@ export interface TicketOfficeOptions {
 
 export class TicketOffice {
   readonly #options: TicketOfficeOptions
+  /** Tickets of this process with their bases, which a review knows as objects; used ones stay until they expire. */
+  readonly #issued = new Map<string, Pick<Ticket, 'basis' | 'expires'>>()
   /** Milliseconds; applies to new tickets. */
   lifetime = TICKET_LIFETIME_MS
 
@@ -79,6 +81,8 @@ export class TicketOffice {
     const ticket = { ...whose, protocol, address, expires, target: named }
     const issued = await tickets.issue(ticket, now())
     if (!issued) return { result: 'too_many' }
+    this.#forgetOld()
+    this.#issued.set(issued.id, { basis, expires })
     watch(basis)
     const login = formatLogin({ user: user.userName, target: named })
     return { result: 'issued', ...issued, target, login, expires }
@@ -96,6 +100,17 @@ export class TicketOffice {
     return resolution.result === 'unknown' ? undefined : resolution
   }
 
+  /** Yields what the tickets rest on that this process has issued. */
+  *bases(): Iterable<Basis> {
+    this.#forgetOld()
+    for (const { basis } of this.#issued.values()) yield basis
+  }
+
+  #forgetOld(): void {
+    const now = this.#options.now()
+    for (const [id, { expires }] of this.#issued) if (expires <= now) this.#issued.delete(id)
+  }
+
   /** Withdraws a ticket that could not be delivered or is no longer to be valid. */
   async withdraw(id: string): Promise<void> {
     const { tickets, now } = this.#options
@@ -107,7 +122,10 @@ export class TicketOffice {
     const { tickets, now } = this.#options
     const isTouched = ({ basis, userId }: Ticket) =>
       touched.hasUser(userId) || touched.hasBasis(basis) || touched.hasTargets
-    const waiting = await tickets.waiting(now())
+    const waiting = (await tickets.waiting(now())).map((ticket) => ({
+      ...ticket,
+      basis: this.#issued.get(ticket.id)?.basis ?? ticket.basis,
+    }))
     await withdrawals.each(await chosen(waiting, isTouched), async (ticket) => {
       const reason = await this.#flawOf(ticket, grounds)
       // Taken by the review of one process, which writes the event.

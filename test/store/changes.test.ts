@@ -35,11 +35,16 @@ const OTHERS: Readonly<Record<string, string>> = {
   changes: 'the log itself',
   checkouts: 'end by their own time, and no session rests on one',
   host_keys: 'judged when a session connects',
+  idempotency_claims: 'answers that are being made',
   idempotency_keys: 'answers that were given',
+  lockout_attempts: 'refuses new sign-ins, and ends none',
+  lockouts: 'refuses new sign-ins, and ends none',
   schema_migrations: 'of the program',
   sessions: 'tells what runs',
   settings: 'of the broker',
+  sign_ins: 'looked up with each request',
   sqlite_sequence: 'of SQLite',
+  tickets: 'looked up when they are used',
   uploads: 'of recordings',
 }
 
