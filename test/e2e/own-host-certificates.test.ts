@@ -47,7 +47,8 @@ async function reload(names: readonly string[]): Promise<string> {
   process.kill(bastion.broker.pid, 'SIGHUP')
   return await until('the new configuration', () => {
     const said = bastion.broker.log().slice(before)
-    return /the configuration was (?:read again|not taken over)/.test(said) ? said : undefined
+    // The event about it comes before, and its sentence goes on.
+    return /the configuration was (?:read again|not taken over)"/.test(said) ? said : undefined
   })
 }
 async function certify(types: readonly string[], args: string[]): Promise<string> {
