@@ -7,8 +7,9 @@ export class Due {
   /** Not later than the first of them. */
   #first = Number.POSITIVE_INFINITY
 
+  /** Keeps the earlier time of those that are said: a judgement may have read what has changed since. */
   set(basis: Basis, time: number): void {
-    this.#times.set(basis, time)
+    this.#times.set(basis, Math.min(time, this.#times.get(basis) ?? time))
     this.#first = Math.min(this.#first, time)
   }
 

@@ -2,10 +2,14 @@
 import type { Basis } from '../identity/basis.ts'
 import type { Id } from '../model/objects.ts'
 import type { Change, ChangeKind, Store } from '../store/store.ts'
+import { Pace } from '../threads/pace.ts'
 import type { RunningSession } from './running.ts'
 
 /** Groups whose members are looked up; if more have changed, all are reviewed. */
 const MAX_GROUPS = 16
+
+/** Users of whom it is asked at a time whether they are in a group. */
+const TOGETHER = 256
 
 /** Kinds that a user's targets rest on, but not the user. */
 const OF_TARGETS = ['device', 'service', 'domain', 'account'] as const
@@ -57,8 +61,13 @@ export class Touched {
     if (this.#isAll) return
     for (const id of targetGroups) for (const group of await access.groupsAt(id)) groups.add(group)
     const running = groups.size === 0 ? [] : userIds()
+    const pace = new Pace()
     for (const group of groups) {
-      for (const member of await access.membersAmong(running, group)) this.#of('user').add(member)
+      for (let begin = 0; begin < running.length; begin += TOGETHER) {
+        await pace.step()
+        const some = running.slice(begin, begin + TOGETHER)
+        for (const member of await access.membersAmong(some, group)) this.#of('user').add(member)
+      }
     }
   }
 

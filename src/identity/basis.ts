@@ -190,7 +190,7 @@ export class Grounds {
 }
 
 /** Returns why a key or certificate may no longer be used by any user. Reads no database. */
-export function flawOfKey(
+function flawOfKey(
   key: OfferedKey,
   { identities, now }: Pick<GroundsOptions, 'identities' | 'now'>,
 ): string | undefined {

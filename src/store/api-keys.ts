@@ -3,6 +3,7 @@ import { nameKey } from '../model/names.ts'
 import type { ActsFor, ApiKey, Id } from '../model/objects.ts'
 import type { ProfileRights } from '../model/profile-rights.ts'
 import { rightsFrom } from '../model/profiles.ts'
+import { setLinks } from './links.ts'
 import type { ApiKeyRow, Db, StoreContext } from './migrations/schema.ts'
 import { requireProfile } from './profiles.ts'
 import {
@@ -14,7 +15,6 @@ import {
   requireIds,
   rowFinder,
   setColumns,
-  setLinks,
   type Tx,
   unchanged,
   write,

@@ -4,11 +4,27 @@ import { keptQuery } from './engine/kept-query.ts'
 import type { Db, StoreContext } from './migrations/schema.ts'
 import type { ChangeKind, ChangeRepository } from './store.ts'
 
+const KINDS: readonly ChangeKind[] = [
+  'user',
+  'user_group',
+  'target_group',
+  'device',
+  'service',
+  'domain',
+  'account',
+  'api_key',
+  'everyone',
+]
+
 export function changeRepository({ db }: StoreContext): ChangeRepository {
   return {
     async after(revision, limit) {
       const rows = await rowsAfter(db, revision, limit)
-      return rows.map(({ kind, ...row }) => ({ ...row, kind: kind as ChangeKind }))
+      // A newer program's triggers, while its predecessor's sessions run on, may note kinds that are not known here.
+      return rows.map(({ kind, ...row }) => ({
+        ...row,
+        kind: KINDS.find((one) => one === kind) ?? 'everyone',
+      }))
     },
 
     async kept() {

@@ -220,53 +220,6 @@ export async function setColumns<T extends Referred>(
   await tx.updateTable(rows).set(Object.fromEntries(set)).where('id', '=', id).execute()
 }
 
-export type Linked =
-  | 'user_group_members'
-  | 'target_group_sessions'
-  | 'target_group_logins'
-  | 'target_group_retrievals'
-  | 'api_key_users'
-  | 'api_key_groups'
-
-/**
- * Makes `rows` the rows of a table of links that have these columns. Leaves those that are there already: each row
- * that is written is a change of rights, which touches somebody.
- */
-export async function setLinks<T extends Linked>(
-  tx: Tx,
-  table: T,
-  of: Partial<Schema[T]>,
-  rows: readonly Omit<Schema[T], keyof typeof of>[],
-): Promise<void> {
-  const links: Linked = table
-  const wanted = new Map(
-    rows.map((row): [string, Record<string, string>] => {
-      const whole = { ...row, ...of } as Record<string, string>
-      return [linkKey(whole), whole]
-    }),
-  )
-  const own = { ...of } as Record<string, string>
-  const matching = sql.join(equations(own), sql` and `)
-  const before = await sql<
-    Record<string, string>
-  >`select * from ${sql.table(links)} where ${matching}`.execute(tx)
-  for (const row of before.rows) {
-    if (wanted.delete(linkKey(row))) continue
-    await sql`delete from ${sql.table(links)} where ${sql.join(equations(row), sql` and `)}`.execute(tx)
-  }
-  for (const row of wanted.values())
-    await tx
-      .insertInto(links)
-      .values(row as never)
-      .execute()
-}
-
-const linkKey = (row: Readonly<Record<string, string>>): string =>
-  JSON.stringify(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1)))
-
-const equations = (row: Readonly<Record<string, string>>) =>
-  Object.entries(row).map(([column, value]) => sql`${sql.ref(column)} = ${value}`)
-
 /**
  * Returns the column of an optional field: undefined if the change does not name it, null if the change
  * clears it.

@@ -439,7 +439,7 @@ export type ChangeKind =
   | 'api_key'
   | 'everyone'
 
-/** A change of rights. `object` is an id, or empty for a change that is about everyone. */
+/** A change of rights. `object` is an id, which says nothing if the change is about everyone. */
 export interface Change {
   revision: number
   kind: ChangeKind

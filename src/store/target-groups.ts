@@ -1,9 +1,10 @@
 import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { Id, TargetGroup, TargetKind } from '../model/objects.ts'
+import { setLinks } from './links.ts'
 import type { Db, GroupRow, StoreContext } from './migrations/schema.ts'
 import { namedRepository } from './named.ts'
-import { key, list, refuseInUse, requireIds, setColumns, setLinks, type Tx } from './query.ts'
+import { key, list, refuseInUse, requireIds, setColumns, type Tx } from './query.ts'
 import { column, related } from './searchable.ts'
 import type { Repository } from './store.ts'
 

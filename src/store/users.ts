@@ -3,6 +3,7 @@ import { lookKey, nameKey } from '../model/names.ts'
 import type { Id, User, UserAuth } from '../model/objects.ts'
 import { batchQuery } from './batches.ts'
 import { DuplicateError, LastAdministratorError } from './engine/errors.ts'
+import { setLinks } from './links.ts'
 import type { Db, StoreContext, UserRow } from './migrations/schema.ts'
 import { requireProfile } from './profiles.ts'
 import {
@@ -15,7 +16,6 @@ import {
   requireIds,
   rowFinder,
   setColumns,
-  setLinks,
   type Tx,
   unchanged,
   write,

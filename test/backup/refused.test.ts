@@ -261,6 +261,16 @@ describe('a backup is refused, and nothing is made, when', () => {
       /is damaged: it has a trigger or a view \(t\)/,
     ],
     [
+      'a trigger of ours does something else',
+      'drop trigger users_updated; create trigger users_updated after update on users begin delete from users; end',
+      /is damaged: it has a trigger or a view \(users_updated\)/,
+    ],
+    [
+      'changes of users would not be noted',
+      'drop trigger users_updated',
+      /is damaged: it has \d+ triggers that note changes of rights, not \d+/,
+    ],
+    [
       'it is newer than it says',
       'insert into schema_migrations (version, applied) values (999, 0)',
       /the database has schema version 999/,

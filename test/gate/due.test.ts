@@ -27,10 +27,12 @@ test('are returned once, each at its time, and not if nothing rests on them any 
   expect(looked).toBe(2)
 })
 
-test('have the time that was said last', () => {
+test('have the earliest time that was said since', () => {
   const due = new Due()
   const one = basis()
   due.set(one, 10)
+  due.set(one, 30)
+  expect(due.take(10, () => [one])).toEqual([one])
   due.set(one, 30)
   expect(due.take(20, () => [one])).toEqual([])
   expect(due.take(30, () => [one])).toEqual([one])

@@ -181,6 +181,13 @@ describe('a change', () => {
   })
 })
 
+test('a change of a kind that only a newer program knows touches everybody', async () => {
+  const database = new DatabaseSync(all.temporary.path)
+  database.exec(`insert into changes (kind, object) values ('planet', 'X')`)
+  database.close()
+  await expectReviewed([0, 1, 2, 3], [])
+})
+
 describe('the log of changes', () => {
   /** Writes changes that touch no session, as an import of many users does. */
   function flood(count: number): void {

@@ -1,6 +1,7 @@
 /** Copies of the database: made at one moment beside a writing process, and checked before use. */
 import { closeSync, openSync } from 'node:fs'
 import { backup, DatabaseSync } from 'node:sqlite'
+import { TRIGGERS } from '../migrations/0021-changes.ts'
 import { StoreError } from './errors.ts'
 
 /** Pages copied in one turn of the event loop. */
@@ -35,9 +36,7 @@ export async function copyDatabase(path: string, target: string): Promise<void> 
 export function requireSound(path: string): void {
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS })
   try {
-    const foreign = database.prepare("select name from sqlite_schema where type in ('trigger', 'view')").get()
-    if (foreign)
-      throw new StoreError(`it has a trigger or a view (${foreign['name']}), which sallyport has not`)
+    requireOwnTriggers(database)
     const found = database.prepare('pragma quick_check(1)').get()
     if (found?.['quick_check'] !== 'ok') throw new StoreError(String(found?.['quick_check']))
   } catch (error) {
@@ -46,4 +45,18 @@ export function requireSound(path: string): void {
   } finally {
     database.close()
   }
+}
+
+/** @throws StoreError if the database would do something by itself that ours do not, or not do what they do */
+function requireOwnTriggers(database: DatabaseSync): void {
+  const rows = database
+    .prepare("select name, sql from sqlite_schema where type in ('trigger', 'view') order by name")
+    .all()
+  const foreign = rows.find(({ name, sql }) => TRIGGERS.get(String(name)) !== sql)
+  if (foreign)
+    throw new StoreError(`it has a trigger or a view (${foreign['name']}), which sallyport has not`)
+  // An older program's has no log of changes yet.
+  const hasLog = database.prepare("select 1 from sqlite_schema where name = 'changes'").get()
+  if (hasLog && rows.length < TRIGGERS.size)
+    throw new StoreError(`it has ${rows.length} triggers that note changes of rights, not ${TRIGGERS.size}`)
 }

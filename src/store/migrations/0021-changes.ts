@@ -32,15 +32,25 @@ const noted = (kind: string, object: string) =>
   `insert into changes (kind, object) values ('${kind}', ${object});`
 
 /** A row that is moved from one object to another changes both. */
-function triggersOf([table, [kind, column]]: readonly [string, readonly [string, string?]]): string {
+function triggersOf([table, [kind, column]]: readonly [string, readonly [string, string?]]): [
+  string,
+  string,
+][] {
   const [old, new_] = column === undefined ? ["''", "''"] : [`old.${column}`, `new.${column}`]
   const moved = `insert into changes (kind, object) select '${kind}', ${new_} where ${new_} <> ${old};`
-  return `
-create trigger ${table}_inserted after insert on ${table} begin ${noted(kind, new_)} end;
-create trigger ${table}_updated after update on ${table} begin ${noted(kind, old)} ${moved} end;
-create trigger ${table}_removed after delete on ${table} begin ${noted(kind, old)} end;
-`
+  const trigger = (name: string, event: string, work: string): [string, string] => [
+    name,
+    `CREATE TRIGGER ${name} after ${event} on ${table} begin ${work} end`,
+  ]
+  return [
+    trigger(`${table}_inserted`, 'insert', noted(kind, new_)),
+    trigger(`${table}_updated`, 'update', `${noted(kind, old)} ${moved}`),
+    trigger(`${table}_removed`, 'delete', noted(kind, old)),
+  ]
 }
+
+/** SQLite's triggers by their names, as its schema has them. */
+export const TRIGGERS: ReadonlyMap<string, string> = new Map(Object.entries(ABOUT).flatMap(triggersOf))
 
 /** Key of the lock that changes are noted under: `salc` as a number. */
 const LOCK = 0x73616c63
@@ -85,4 +95,4 @@ create table changes (
   kind text not null,
   object text not null
 ) strict;
-${Object.entries(ABOUT).map(triggersOf).join('')}`
+${[...TRIGGERS.values()].map((trigger) => `${trigger};\n`).join('')}`
