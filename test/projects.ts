@@ -85,3 +85,15 @@ export function filesOf(name: ProjectName): { include: string[]; exclude: string
   const before = ORDER.slice(0, ORDER.indexOf(name))
   return { include: [...PATTERNS[name]], exclude: before.flatMap((other) => PATTERNS[other]) }
 }
+
+/**
+ * The files that run once more with PostgreSQL in place of SQLite, as the project `postgres`, and those for
+ * PostgreSQL alone. Left out are those about the file of SQLite.
+ */
+export const POSTGRES_FILES = {
+  include: ['test/store/**/*.test.ts'],
+  exclude: [
+    'test/store/engine/{dialect,kept-query,reading,reading-spool}.test.ts',
+    'test/store/{factory-policies,indexes,long-search,plans,sqlite}.test.ts',
+  ],
+}

@@ -383,7 +383,12 @@ export const TIERS: readonly Tier[] = [
       'src/search': { isPure: true, may: ['src/model'] },
       'src/host': { may: ['src/config', 'src/confine', 'src/model'] },
       'src/store/engine': { may: ['src/search', 'src/store/migrations', 'src/threads'] },
-      'src/store': { may: ['src/model', 'src/search', 'src/store/engine', 'src/store/migrations'] },
+      'src/store/postgres': {
+        may: ['src/model', 'src/search', 'src/store/engine', 'src/store/migrations'],
+      },
+      'src/store': {
+        may: ['src/model', 'src/search', 'src/store/engine', 'src/store/migrations', 'src/store/postgres'],
+      },
       'src/access': { isPure: true, may: ['src/model', 'src/store'] },
       'src/identity': { may: ['src/dns', 'src/model', 'src/ssh-wire', 'src/store'] },
       'src/vault': { may: ['src/model', 'src/store', 'src/store/engine'] },

@@ -5,12 +5,10 @@
 import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import pg from 'pg'
 import { freePort, run, startDaemon } from './process.ts'
 import { findProgram } from './program.ts'
+import { OWNER, runSql } from './sql.ts'
 
-/** The owner of all databases. Connects without a password; other roles need theirs. */
-export const OWNER = 'sallyport'
 /** The package's user. */
 const SYSTEM_USER = 'postgres'
 
@@ -86,16 +84,7 @@ async function startIn(folder: string, settings: Readonly<Record<string, string>
     folder: data,
     url,
     log: daemon.log,
-    async sql(text, database = 'postgres') {
-      const client = new pg.Client({ host: '127.0.0.1', port, user: OWNER, database })
-      await client.connect()
-      try {
-        const results = [await client.query(text)].flat()
-        return results.at(-1)?.rows ?? []
-      } finally {
-        await client.end()
-      }
-    },
+    sql: (text, database = 'postgres') => runSql(port, database, text),
     async stop() {
       // SIGTERM would wait for its clients.
       process.kill(daemon.pid, 'SIGINT')

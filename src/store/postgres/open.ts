@@ -1,0 +1,74 @@
+/** Opens a database of a PostgreSQL server, and brings its schema up to date. */
+import { join } from 'node:path'
+import { Kysely } from 'kysely'
+import pg from 'pg'
+import { type PostgresPlace, placeText } from '../../model/database.ts'
+import { SchemaError, StoreError } from '../engine/errors.ts'
+import type { Migration } from '../engine/versions.ts'
+import type { Db, Schema } from '../migrations/schema.ts'
+import { PostgresEngineDialect, SEARCH_MS } from './dialect.ts'
+import { storeErrorOf } from './errors.ts'
+import { ListReader } from './lists.ts'
+import { migratePostgres } from './migrate.ts'
+import { clientConfig, makePool } from './pool.ts'
+import { Writer } from './writers.ts'
+
+/** Connections of a process, and those of them for searches and lists. */
+const MAX_CONNECTIONS = 10
+const MAX_READING = 4
+
+export interface PostgresOptions {
+  postgres: PostgresPlace
+  /** Folder for the rows of long lists while a client takes them. */
+  folder: string
+  /** Milliseconds for a search. Absent for SEARCH_MS. */
+  searchMs?: number
+}
+
+export interface OpenPostgres {
+  db: Db
+  dataVersion: () => Promise<number>
+}
+
+/**
+ * `id` is that of this process, and `now` in milliseconds since the epoch.
+ * @throws SchemaError if the database is not for this program, StoreUnavailableError if it cannot be reached
+ */
+export async function openPostgres(
+  { postgres: place, folder, searchMs = SEARCH_MS }: PostgresOptions,
+  { id, now, migrations }: { id: string; now: () => number; migrations: readonly Migration[] },
+): Promise<OpenPostgres> {
+  await inWords(place, () => prepare(place, now(), migrations))
+  const pool = makePool(place, MAX_CONNECTIONS)
+  const writer = new Writer(id, now)
+  const dialect = new PostgresEngineDialect({
+    pool,
+    reading: makePool(place, MAX_READING),
+    lists: new ListReader(join(folder, 'sallyport.pg')),
+    writer,
+    searchMs,
+  })
+  return { db: new Kysely<Schema>({ dialect }), dataVersion: () => writer.version(pool) }
+}
+
+async function prepare(place: PostgresPlace, now: number, migrations: readonly Migration[]): Promise<void> {
+  const client = new pg.Client(clientConfig(place, { isPatient: true }))
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    await migratePostgres(client, now, migrations)
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+}
+
+/** Adds the place to errors, which people read when they start the broker. */
+async function inWords<T>(place: PostgresPlace, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    const { message } = storeErrorOf(error)
+    const words = `${placeText({ postgres: place })}: ${message}`
+    throw error instanceof SchemaError ? new SchemaError(words) : new StoreError(words)
+  }
+}
