@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config'
 import { GATE_COPIES } from './src/workers/copying-gate.ts'
 import { ENGINE } from './test/peers/databases.ts'
-import { filesOf, POSTGRES_FILES, type ProjectName } from './test/projects.ts'
+import { ALSO_ON_POSTGRES, filesOf, type ProjectName } from './test/projects.ts'
 import { LongestFirst } from './test/sequence.ts'
 
 /** Hundreds of its tests drive real programs. Half of their time is waiting: four files for two processors. */
@@ -46,7 +46,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'postgres',
-          ...POSTGRES_FILES,
+          ...ALSO_ON_POSTGRES,
           globalSetup: ['test/peers/global-setup.ts', 'test/peers/postgres-setup.ts'],
           maxWorkers: 4,
           sequence: { groupOrder: 1 },

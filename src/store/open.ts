@@ -2,6 +2,7 @@
 import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { Kysely, sql } from 'kysely'
+import type { PostgresPlace } from '../model/database.ts'
 import { accessQueries } from './access.ts'
 import { accountRepository } from './accounts.ts'
 import { apiKeyRepository } from './api-keys.ts'
@@ -68,6 +69,12 @@ export async function openStore({
   return storeOn({ db, newId }, more)
 }
 
+/** Returns why a broker could not begin with a server's database, or undefined; changes nothing. */
+export async function databaseFault(place: PostgresPlace): Promise<string | undefined> {
+  const { probePostgres } = await import('./postgres/open.ts')
+  return await probePostgres(place, MIGRATIONS)
+}
+
 function openSqlite({ path }: SqliteOptions, newId: () => string, now: () => number): Store {
   // SQLite would create it with the umask's mode; its -wal and -shm files get the mode of the database.
   closeSync(openSync(path, 'a', 0o600))
@@ -95,11 +102,11 @@ function openSqlite({ path }: SqliteOptions, newId: () => string, now: () => num
     const { rows } = await sql<{ data_version: number }>`pragma data_version`.execute(db)
     return rows[0]?.data_version ?? 0
   }
-  return storeOn({ db, newId }, { dataVersion })
+  return storeOn({ db, newId }, { claim: async () => async () => undefined, dataVersion })
 }
 
 /** Creates the repositories on a database, or on one transaction of it. */
-function storeOn(context: StoreContext, more: Pick<Store, 'dataVersion'>): Store {
+function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'dataVersion'>): Store {
   const { db, newId } = context
   return {
     users: userRepository(context),

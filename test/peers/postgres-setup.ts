@@ -11,8 +11,11 @@ import { missingPackages } from './program.ts'
 /** Called by vitest once for each project. Returns a function for after the last file. */
 export default async function setup(): Promise<(() => Promise<void>) | undefined> {
   if (process.env[SERVER] !== undefined) return undefined
-  // The tests themselves name what is missing.
-  if (missingPackages(['initdb', 'postgres']).length > 0) return undefined
+  const missing = missingPackages(['initdb', 'postgres'])
+  if (missing.length > 0) {
+    process.stderr.write(`the tests on PostgreSQL need apt-get install ${missing.join(' ')}\n`)
+    return undefined
+  }
   const server = await startPostgres()
   process.env[SERVER] = String(server.port)
   await server.sql(`create database ${TEMPLATE} template template0`)

@@ -1,4 +1,4 @@
-/** What the store on a file of SQLite does, and no other: one connection, and files. */
+/** The store on a file of SQLite: one connection, and files. */
 import { statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'

@@ -121,6 +121,18 @@ export class StoreUnavailableError extends StoreError {
   }
 }
 
+/** Another broker works on the database. */
+export class StoreClaimedError extends StoreError {
+  override readonly name = 'StoreClaimedError'
+
+  constructor(place: string, holder: string) {
+    super(
+      `${place} is in use by another broker (connected from ${holder}): one broker works on a database at a time; ` +
+        'stop that one first',
+    )
+  }
+}
+
 /** A second row under a unique key, where the engine's own error has more than callers may see. */
 export class UniqueViolationError extends StoreError {
   override readonly name = 'UniqueViolationError'

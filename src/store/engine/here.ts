@@ -1,4 +1,4 @@
-/** What only an engine in this process needs: it runs on the event loop. */
+/** Texts that only an engine in this process needs, since it runs on the event loop. */
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { either, type Sql } from './either.ts'
 

@@ -92,7 +92,7 @@ class PostgresEngineDriver implements Driver {
 
   async destroy(): Promise<void> {
     const { pool, reading, writer } = this.#connections
-    await writer.forget(pool)
+    await writer.clear(pool)
     await Promise.all([pool.end(), reading.end()])
   }
 }

@@ -20,6 +20,8 @@ const UNAVAILABLE = /^(08...|53300|57P0[1-5]|25P03)$/
 /** Returns what a caller of the store gets for an error of `pg`. */
 export function storeErrorOf(error: unknown, isSearch = false): Error {
   if (error instanceof StoreError || error instanceof SearchError) return error
+  // A fault of this program.
+  if (error instanceof TypeError || error instanceof ReferenceError) return error
   const { code, message } = error as Error & { code?: unknown }
   const words = `${message}${typeof code === 'string' ? ` (${code})` : ''}`
   if (code === UNIQUE) return new UniqueViolationError()

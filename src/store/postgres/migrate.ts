@@ -17,15 +17,14 @@ export async function migratePostgres(
   now: number,
   migrations: readonly Migration[],
 ): Promise<void> {
-  await requireWritable(client)
-  const tables = await tablesIn(client)
-  if (tables.length === 0) {
+  let known = await requireUsable(client, migrations)
+  if (known === undefined) {
+    known = 0
     const columns = 'version bigint primary key, applied bigint not null'
     await locked(client, () => client.query(`create table if not exists ${VERSIONS} (${columns})`))
-  } else requireOwn(tables)
-  const known = await recordedVersion(client)
-  requireKnown(known, migrations)
-  for (const { version, sql, postgres } of migrations.filter((one) => known < one.version)) {
+  }
+  const since = known
+  for (const { version, sql, postgres } of migrations.filter((one) => since < one.version)) {
     await locked(client, async () => {
       // Read again under the lock: another process may have started at the same moment.
       if (version <= (await recordedVersion(client))) return
@@ -33,6 +32,26 @@ export async function migratePostgres(
       await client.query(`insert into ${VERSIONS} (version, applied) values ($1, $2)`, [version, now])
     })
   }
+}
+
+/**
+ * Returns the version of the database's schema, or undefined if it has no tables.
+ * @throws SchemaError if it is not for this program
+ */
+export async function requireUsable(
+  client: pg.Client,
+  migrations: readonly Migration[],
+): Promise<number | undefined> {
+  await requireWritable(client)
+  const tables = await tablesIn(client)
+  if (tables.length === 0) {
+    await requireRight(client)
+    return undefined
+  }
+  requireOwn(tables)
+  const known = await recordedVersion(client)
+  requireKnown(known, migrations)
+  return known
 }
 
 /** Returns SQLite's text of a migration for PostgreSQL: the same tables, keys and indexes. */
@@ -67,11 +86,25 @@ async function locked(client: pg.Client, work: () => Promise<unknown>): Promise<
 }
 
 async function requireWritable(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ standby: boolean; readonly: string }>(
-    "select pg_is_in_recovery() as standby, current_setting('transaction_read_only') as readonly",
+  const { rows } = await client.query<{ standby: boolean; readonly: string; encoding: string }>(
+    `select pg_is_in_recovery() as standby, current_setting('transaction_read_only') as readonly,
+      current_setting('server_encoding') as encoding`,
   )
   if (rows[0]?.standby) throw new SchemaError('it is a standby, which takes no writes: name the primary')
   if (rows[0]?.readonly !== 'off') throw new SchemaError('it is read-only')
+  const { encoding } = rows[0]
+  if (encoding !== 'UTF8') throw new SchemaError(`its encoding is ${encoding}: make one with the encoding UTF8`)
+}
+
+/** Since version 15 of PostgreSQL only the owner of a database may make tables in it. */
+async function requireRight(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ right: boolean | null }>(
+    "select has_schema_privilege(current_schema(), 'create') as right",
+  )
+  if (!rows[0]?.right)
+    throw new SchemaError(
+      'its user may make no tables: let the user own the database (alter database … owner to …)',
+    )
 }
 
 async function tablesIn(client: pg.Client): Promise<string[]> {

@@ -6,10 +6,11 @@ import { type PostgresPlace, placeText } from '../../model/database.ts'
 import { SchemaError, StoreError } from '../engine/errors.ts'
 import type { Migration } from '../engine/versions.ts'
 import type { Db, Schema } from '../migrations/schema.ts'
+import { Claim } from './claim.ts'
 import { PostgresEngineDialect, SEARCH_MS } from './dialect.ts'
 import { storeErrorOf } from './errors.ts'
 import { ListReader } from './lists.ts'
-import { migratePostgres } from './migrate.ts'
+import { migratePostgres, requireUsable } from './migrate.ts'
 import { clientConfig, makePool } from './pool.ts'
 import { Writer } from './writers.ts'
 
@@ -25,8 +26,10 @@ export interface PostgresOptions {
   searchMs?: number
 }
 
+/** The parts of the store that are not its repositories (store.ts). */
 export interface OpenPostgres {
   db: Db
+  claim: (onTaken: (error: Error) => void) => Promise<() => Promise<void>>
   dataVersion: () => Promise<number>
 }
 
@@ -38,7 +41,7 @@ export async function openPostgres(
   { postgres: place, folder, searchMs = SEARCH_MS }: PostgresOptions,
   { id, now, migrations }: { id: string; now: () => number; migrations: readonly Migration[] },
 ): Promise<OpenPostgres> {
-  await inWords(place, () => prepare(place, now(), migrations))
+  await inWords(place, () => connected(place, (client) => migratePostgres(client, now(), migrations)))
   const pool = makePool(place, MAX_CONNECTIONS)
   const writer = new Writer(id, now)
   const dialect = new PostgresEngineDialect({
@@ -48,18 +51,38 @@ export async function openPostgres(
     writer,
     searchMs,
   })
-  return { db: new Kysely<Schema>({ dialect }), dataVersion: () => writer.version(pool) }
+  return {
+    db: new Kysely<Schema>({ dialect }),
+    claim: async (onTaken) => {
+      const claim = await Claim.open(place, onTaken)
+      return () => claim.release()
+    },
+    dataVersion: () => writer.version(pool),
+  }
 }
 
-async function prepare(place: PostgresPlace, now: number, migrations: readonly Migration[]): Promise<void> {
+async function connected<T>(place: PostgresPlace, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client(clientConfig(place, { isPatient: true }))
   client.on('error', () => undefined)
   try {
     await client.connect()
-    await migratePostgres(client, now, migrations)
+    return await work(client)
   } finally {
     await client.end().catch(() => undefined)
   }
+}
+
+/**
+ * Returns why a broker could not begin with the database, or undefined; changes nothing.
+ */
+export async function probePostgres(
+  place: PostgresPlace,
+  migrations: readonly Migration[],
+): Promise<string | undefined> {
+  return await inWords(place, () => connected(place, (client) => requireUsable(client, migrations))).then(
+    () => undefined,
+    (error: Error) => error.message,
+  )
 }
 
 /** Adds the place to errors, which people read when they start the broker. */

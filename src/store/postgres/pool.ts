@@ -68,8 +68,8 @@ function tlsOptions(host: string, ca: string | undefined) {
 /** Makes a pool of at most `max` connections, opened on demand. */
 export function makePool(place: PostgresPlace, max: number): pg.Pool {
   const pool = new pg.Pool({ ...clientConfig(place), max })
-  // Without a listener an error of a connection, idle or in use, would end the process. Who uses it gets the
-  // error of the statement, and an idle one leaves the pool.
+  // An error of a connection without a listener would end the process. A statement has its own error, and an idle
+  // connection leaves the pool.
   const ignore = () => undefined
   pool.on('error', ignore)
   pool.on('connect', (client) => client.on('error', ignore))

@@ -7,7 +7,7 @@ import type pg from 'pg'
 
 /** Tables with what happens, on which no right rests. */
 const HAPPENINGS: readonly string[] = ['audit', 'idempotency_keys', 'sessions', 'settings', 'uploads']
-/** Rows of processes that were killed stay for this long. */
+/** Rows of processes stay for this long after their last change: others have seen it by then. */
 const STALE_MS = 7 * 24 * 3_600_000
 
 /** Whether the statement writes into a table of objects. */
@@ -52,11 +52,8 @@ export class Writer {
     return rows[0]?.version ?? 0
   }
 
-  /** Removes this process's row, and those of processes that ended without doing so. */
-  async forget(pool: pg.Pool): Promise<void> {
-    const before = this.#now() - STALE_MS
-    await pool
-      .query('delete from writers where id = $1 or seen < $2', [this.#id, before])
-      .catch(() => undefined)
+  /** Removes the rows of processes that ended long ago. */
+  async clear(pool: pg.Pool): Promise<void> {
+    await pool.query('delete from writers where seen < $1', [this.#now() - STALE_MS]).catch(() => undefined)
   }
 }
