@@ -1,6 +1,7 @@
 import { defineConfig } from 'vitest/config'
 import { GATE_COPIES } from './src/workers/copying-gate.ts'
-import { filesOf, type ProjectName } from './test/projects.ts'
+import { ENGINE } from './test/peers/databases.ts'
+import { ALSO_ON_POSTGRES, filesOf, type ProjectName } from './test/projects.ts'
 import { LongestFirst } from './test/sequence.ts'
 
 /** Hundreds of its tests drive real programs. Half of their time is waiting: four files for two processors. */
@@ -41,6 +42,17 @@ export default defineConfig({
       driving('slow'),
       driving('e2e'),
       driving('peers', { isolate: false }),
+      {
+        extends: true,
+        test: {
+          name: 'postgres',
+          ...ALSO_ON_POSTGRES,
+          globalSetup: ['test/peers/global-setup.ts', 'test/peers/postgres-setup.ts'],
+          maxWorkers: 4,
+          sequence: { groupOrder: 1 },
+          env: { [GATE_COPIES]: '1', [ENGINE]: 'postgres' },
+        },
+      },
     ],
   },
 })

@@ -57,6 +57,7 @@ export const PEER_PACKAGES = [
   'ansible-core',
   'mosh',
   'unbound',
+  'postgresql-15',
   'ldnsutils',
   'inetutils-inetd',
   'inetutils-telnet',

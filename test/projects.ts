@@ -4,10 +4,11 @@
  *
  * - `slow`: long and rarely failing: endless random input, floods, bulk
  * - `e2e`: drives whole brokers with real clients and targets
+ * - `postgres`: the store on PostgreSQL; it runs files of others once more (ALSO_ON_POSTGRES)
  * - `peers`: a part of the broker with real programs, sockets or threads
  * - `unit`: all others. None starts a program or a thread, or opens a socket (test/unit-guard.ts)
  */
-export const ORDER = ['slow', 'e2e', 'peers', 'unit'] as const
+export const ORDER = ['slow', 'e2e', 'postgres', 'peers', 'unit'] as const
 
 export type ProjectName = (typeof ORDER)[number]
 
@@ -28,6 +29,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/docs/{balancers,operations,pictures,rdp,readme}.test.ts',
     'test/e2e/**/*.test.ts',
   ],
+  postgres: ['test/store/postgres/**/*.test.ts'],
   peers: [
     'test/api/**/*.test.ts',
     'test/audit/{memory-of-feeds,snmp,syslog}.test.ts',
@@ -86,4 +88,23 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
 export function filesOf(name: ProjectName): { include: string[]; exclude: string[] } {
   const before = ORDER.slice(0, ORDER.indexOf(name))
   return { include: [...PATTERNS[name]], exclude: before.flatMap((other) => PATTERNS[other]) }
+}
+
+/**
+ * Files of other projects that run once more, with PostgreSQL in place of SQLite: those in which the store matters.
+ * The rest of test/api and test/attacks would add minutes, and asks the store nothing that these do not. Left out of
+ * test/store are those about SQLite itself.
+ */
+export const ALSO_ON_POSTGRES = {
+  include: [
+    'test/api/{assignment,checkout,concurrency,csv,logins,objects,passwords,policies,provisioning,session}.test.ts',
+    'test/attacks/{api-keys,evidence,withdrawn}.test.ts',
+    'test/docs/readme.test.ts',
+    'test/gate/{certificates,gate,invitations,lock,logons,review,tickets,withdrawn}.test.ts',
+    'test/store/**/*.test.ts',
+  ],
+  exclude: [
+    'test/store/engine/{dialect,kept-query,reading,reading-spool}.test.ts',
+    'test/store/{factory-policies,indexes,long-search,plans,sqlite}.test.ts',
+  ],
 }

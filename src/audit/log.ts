@@ -3,7 +3,8 @@
  * (feeds/) and the metrics. Fail closed: an event that could not be stored is an error for the caller, which
  * must not act.
  */
-import type { KeyObject } from 'node:crypto'
+import { type KeyObject, randomInt } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { AuditRepository, AuditRow } from '../store/store.ts'
 import type { Anchor } from './anchor.ts'
 import { chainCheckpoint, chainRows, type Head, type StoredEvent } from './chain.ts'
@@ -24,7 +25,9 @@ const MAX_WAITING_REFUSALS = 1000
 /** Events of one commit. */
 export const MAX_GROUP = 500
 /** Attempts if another process (a command line beside the broker) appends at the same moment. */
-const MAX_ATTEMPTS = 5
+const MAX_ATTEMPTS = 20
+/** Milliseconds of the longest pause before the second attempt; each further one may be longer by as much. */
+const PAUSE_MS = 2
 
 interface Waiting {
   event: AuditEvent
@@ -243,6 +246,8 @@ export class AuditLog implements Audit {
         if (head && Buffer.from(head.hash).equals(rows.at(-1)!.hash)) return appended
         // Another process was faster: its rows are in the chain now, and ours follow them.
         if (head?.sequence === before || attempt >= MAX_ATTEMPTS) throw error
+        // For a random time, or the two would meet again and again.
+        await sleep(randomInt(PAUSE_MS * attempt + 1))
       }
     }
   }

@@ -17,7 +17,7 @@ import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
 import { readMasterKey } from '../vault/key-file.ts'
 import { fingerprint, fits, formatMasterKey } from '../vault/master-key.ts'
-import { BackupError, type Copied, makeFolders, measure, writeNewFile } from './files.ts'
+import { BackupError, type Copied, databaseFile, makeFolders, measure, writeNewFile } from './files.ts'
 import {
   DATA,
   DATABASE,
@@ -55,6 +55,8 @@ export interface BackupOptions {
 /** Makes the backup. On failure it removes the backup's files and throws. */
 export async function makeBackup(options: BackupOptions): Promise<Manifest> {
   const { audit, now } = options
+  // Before anything is made or told.
+  databaseFile(options.config)
   const begin = now()
   const folder = resolve(options.folder)
   const isNew = await openFolder(folder, options.config)
@@ -143,7 +145,7 @@ async function fill(options: BackupOptions): Promise<{ manifest: Manifest; writt
   // The copy then ends with a signed row, except for events in between.
   await audit.checkpoint({ always: true })
   const database = join(folder, DATABASE)
-  await copyDatabase(config.database.file, database)
+  await copyDatabase(databaseFile(config), database)
   requireSound(database)
   const created = new Date(now()).toISOString()
   signal.throwIfAborted()

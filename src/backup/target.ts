@@ -10,7 +10,7 @@ import { basename, dirname, join } from 'node:path'
 import { syncDirectory } from '../../recordings/container/session-file.ts'
 import type { Config } from '../config/config.ts'
 import { holdDataFolder, makeDataFolder, RESTORING } from '../host/data-folder.ts'
-import { BackupError, makeFolders, type Owner, writeNewFile } from './files.ts'
+import { BackupError, databaseFile, makeFolders, type Owner, writeNewFile } from './files.ts'
 import { DATA } from './manifest.ts'
 
 /** Files left by a stopped broker, by a volume, and by a restore. */
@@ -30,18 +30,21 @@ export class RestoreTarget {
   /** Owner of the data folder, if it is another user than the restoring one. */
   owner: Owner | undefined
   readonly #config: Config
+  /** The database's place. */
+  readonly #file: string
   readonly #isNew: boolean
   /** Files that locking the folder makes. */
   readonly #locks: readonly string[]
   readonly #release: () => void
 
   private constructor(config: Config, isNew: boolean) {
-    const { masterKey, database, recordings, dataDir } = config
+    const { masterKey, recordings, dataDir } = config
     this.#config = config
+    this.#file = databaseFile(config)
     this.#isNew = isNew
     this.#locks = LOCKS.map((name) => join(dataDir, name)).filter((path) => !existsSync(path))
     this.#release = holdDataFolder(dataDir)
-    this.database = database.file + SUFFIX
+    this.database = this.#file + SUFFIX
     this.masterKey = 'file' in masterKey ? masterKey.file + SUFFIX : undefined
     this.recordings = join(recordings.directory, RESTORING)
   }
@@ -52,6 +55,7 @@ export class RestoreTarget {
    */
   static async open(config: Config): Promise<RestoreTarget> {
     const { dataDir } = config
+    databaseFile(config)
     const isNew = !existsSync(dataDir)
     makeDataFolder(dataDir)
     const target = new RestoreTarget(config, isNew)
@@ -78,7 +82,7 @@ export class RestoreTarget {
   }
 
   async #requireEmpty(): Promise<void> {
-    const { dataDir, database, recordings, masterKey } = this.#config
+    const { dataDir, recordings, masterKey } = this.#config
     const mayStay = new Set(HARMLESS.map((name) => join(dataDir, name)))
     mayStay.add(recordings.directory)
     if ('file' in masterKey) mayStay.add(masterKey.file)
@@ -95,18 +99,18 @@ export class RestoreTarget {
       )
     }
     for (const end of ['', '-wal', '-shm']) {
-      if (!existsSync(database.file + end)) continue
+      if (!existsSync(this.#file + end)) continue
       throw new BackupError(
-        `there is a database ${database.file}${end}, and a restore writes over nothing: move it away`,
+        `there is a database ${this.#file}${end}, and a restore writes over nothing: move it away`,
       )
     }
   }
 
   /** Prevents brokers from starting here, until `place` or `destroy`. */
   async begin(): Promise<void> {
-    const { dataDir, recordings, database } = this.#config
+    const { dataDir, recordings } = this.#config
     await mkdir(join(dataDir, RESTORING, DATA), { recursive: true, mode: 0o700 })
-    await mkdir(dirname(database.file), { recursive: true, mode: 0o700 })
+    await mkdir(dirname(this.#file), { recursive: true, mode: 0o700 })
     const isMade = await mkdir(recordings.directory, { recursive: true, mode: 0o700 })
     if (isMade !== undefined && this.owner) await chown(recordings.directory, this.owner.uid, this.owner.gid)
     await mkdir(this.recordings, { mode: 0o700 })
@@ -118,9 +122,9 @@ export class RestoreTarget {
    * taken
    */
   async dataFile(place: string): Promise<string> {
-    const { dataDir, database, recordings, masterKey } = this.#config
+    const { dataDir, recordings, masterKey } = this.#config
     const path = join(dataDir, place)
-    const own = [database.file, recordings.directory, 'file' in masterKey ? masterKey.file : database.file]
+    const own = [this.#file, recordings.directory, 'file' in masterKey ? masterKey.file : this.#file]
     const isTaken =
       own.some((one) => one === path || path.startsWith(`${one}/`) || one.startsWith(`${path}/`)) ||
       [...HARMLESS, 'sallyport.pid', 'search.db'].some(
@@ -133,7 +137,7 @@ export class RestoreTarget {
 
   /** Moves all files to their places, the database last. Existing files of a recording stay. */
   async place(): Promise<void> {
-    const { dataDir, database, masterKey, recordings } = this.#config
+    const { dataDir, masterKey, recordings } = this.#config
     const staged = join(dataDir, RESTORING, DATA)
     await this.#placeRecordings(this.recordings, recordings.directory)
     await syncDirectory(recordings.directory)
@@ -147,8 +151,8 @@ export class RestoreTarget {
       await syncDirectory(dirname(masterKey.file))
     }
     if (this.owner) await chown(this.database, this.owner.uid, this.owner.gid)
-    await rename(this.database, database.file)
-    await syncDirectory(dirname(database.file))
+    await rename(this.database, this.#file)
+    await syncDirectory(dirname(this.#file))
     await syncDirectory(dataDir)
     await rm(this.recordings, { recursive: true })
     await rm(join(dataDir, RESTORING), { recursive: true })
@@ -175,10 +179,10 @@ export class RestoreTarget {
   }
 
   async #clear(): Promise<void> {
-    const { dataDir, database, recordings } = this.#config
+    const { dataDir, recordings } = this.#config
     const placed = await this.#placed()
     for (const name of placed ?? []) await rm(join(dataDir, name), { recursive: true, force: true })
-    if (placed) await rm(database.file, { force: true })
+    if (placed) await rm(this.#file, { force: true })
     for (const end of ['', '-wal', '-shm']) await rm(this.database + end, { force: true })
     if (this.masterKey !== undefined) await rm(this.masterKey, { force: true })
     if (existsSync(recordings.directory)) await rm(this.recordings, { recursive: true, force: true })

@@ -50,6 +50,7 @@ import { Uploader } from '../recording-service/uploads/uploader.ts'
 import { admitByHeader } from '../sockets/admission.ts'
 import { openUnacknowledged, type Unacknowledged } from '../sockets/outgoing.ts'
 import type { ProxyHeaders } from '../sockets/proxy-headers.ts'
+import { StoreClaimedError } from '../store/engine/errors.ts'
 import { Checkouts } from '../vault/checkout.ts'
 import { copyingGate, GATE_COPIES } from '../workers/copying-gate.ts'
 import { EXPIRY_INTERVAL_MS, endExpiredCheckouts } from './checkout-expiry.ts'
@@ -110,6 +111,8 @@ export class Broker {
   readonly #options: BrokerOptions
   readonly #parts: Foundation
   readonly #hold: Hold
+  /** Releases the claim to the database. */
+  #release: () => Promise<void> = async () => undefined
   readonly #audit: AuditLog
   readonly #feeds: Feeds
   readonly #metrics: Metrics
@@ -280,6 +283,7 @@ export class Broker {
     this.#unacknowledged = await openUnacknowledged()
     this.#fronts = await this.#openFronts(config)
     const replaced = await this.#hold.take()
+    await this.#claim()
     this.#control = await this.#openControl()
     await this.#predecessors.open()
     // After a restore, receivers begin at the row that it noted.
@@ -338,6 +342,17 @@ export class Broker {
     this.#slack = await Slack.open()
     this.#slack.release()
     this.#slack.watch(() => this.#gate.running)
+  }
+
+  /** Claims the database: of a broker that was replaced, the server may learn a moment later. */
+  async #claim(): Promise<void> {
+    const onTaken = ({ message }: Error) => {
+      this.#options.logger.fatal(message)
+      void this.stop('another broker has taken its database', 0)
+    }
+    const isPassing = (error: unknown) =>
+      this.#options.takeover !== undefined && error instanceof StoreClaimedError
+    this.#release = await soon(() => this.#parts.store.claim(onTaken), isPassing)
   }
 
   #openControl(): Promise<ControlServer> {
@@ -400,6 +415,7 @@ export class Broker {
     }
     this.#fronts?.close()
     this.#control?.makeRoom()
+    await this.#release()
     this.#hold.release()
     this.#state = 'replaced'
     this.#options.logger.info({ pid, sessions: this.#gate.running }, 'another broker has replaced this one')
@@ -704,6 +720,7 @@ export class Broker {
     await this.#audit.close()
     await this.#feeds.close()
     this.#control?.drain()
+    await this.#release()
     await this.#parts.close()
     this.#hold.release()
     this.#control?.close()

@@ -3,7 +3,9 @@ import { randomBytes } from 'node:crypto'
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { Identities } from '../identity/chain.ts'
 import type { PasswordPolicy } from '../identity/policy.ts'
+import type { User } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
+import { DuplicateError } from '../store/engine/errors.ts'
 import type { Store } from '../store/store.ts'
 
 export const FIRST_ADMINISTRATOR = 'admin'
@@ -39,7 +41,7 @@ export async function firstAdministrator(
   })
   const user =
     only ??
-    (await store.users.create({
+    (await createUnlessThere(store, {
       userName: FIRST_ADMINISTRATOR,
       displayName: 'Administrator',
       email: '',
@@ -50,6 +52,17 @@ export async function firstAdministrator(
       ipSource: [],
       groupIds: [],
     }))
+  // Another program that starts at the moment was faster, and shows the password.
+  if (!user) return {}
   await identities.setPassword(user.id, Secret.of(password))
   return given === undefined ? { password } : {}
+}
+
+async function createUnlessThere({ users }: Store, user: Omit<User, 'id'>): Promise<User | undefined> {
+  try {
+    return await users.create(user)
+  } catch (error) {
+    if (error instanceof DuplicateError) return undefined
+    throw error
+  }
 }

@@ -8,9 +8,9 @@ import { PasswordPolicy } from '../identity/policy.ts'
 import { SharedLockout } from '../identity/shared-lockout.ts'
 import { openBucket } from '../recording-service/bucket.ts'
 import { openRecordingKeys, RecordingService } from '../recording-service/service.ts'
-import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
 import { openVault, type Vault } from '../vault/vault.ts'
+import { openDatabase, requireOwnDatabase } from './database.ts'
 
 /** The database and its keys, which the command line uses also while the broker runs. */
 export interface Foundation {
@@ -29,8 +29,10 @@ export async function openFoundation(config: Config): Promise<Foundation> {
   const release = shareKeys(config.dataDir)
   let store: Store | undefined
   try {
-    store = await openStore({ path: config.database.file })
+    store = await openDatabase(config)
+    const note = await requireOwnDatabase(config, store)
     const vault = await openVault(store, config.masterKey)
+    note()
     await sealClearHashes(store.users, vault)
     await store.users.noteLooks()
     const passwords = new PasswordHasher({ policy: new PasswordPolicy(config.passwords) })

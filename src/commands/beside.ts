@@ -1,8 +1,8 @@
 /** The common part of commands that work on a broker's data, whether it runs or not. */
 
-import { existsSync } from 'node:fs'
 import { auditAnchor } from '../audit/anchor.ts'
 import { AuditLog } from '../audit/log.ts'
+import { requireUsed } from '../broker/database.ts'
 import { type Foundation, openFoundation } from '../broker/foundation.ts'
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
@@ -24,9 +24,7 @@ export async function besideBroker<T>(
   work: (beside: Beside) => Promise<T>,
 ): Promise<T> {
   const config = loadConfig(file)
-  if (!existsSync(config.database.file)) {
-    throw new Error(`there is no database ${config.database.file} yet: start the broker once (npm start)`)
-  }
+  requireUsed(config)
   const foundation = await openFoundation(config)
   try {
     const { store, vault, recordingService } = foundation

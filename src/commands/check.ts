@@ -8,6 +8,7 @@ import { recipientFault } from '../../recordings/container/keys.ts'
 import { jsonLine } from '../../recordings/decode/frames/payload.ts'
 import { auditAnchor } from '../audit/anchor.ts'
 import { anchorFault, verifyAudit } from '../audit/verify.ts'
+import { wasUsed } from '../broker/database.ts'
 import { openFoundation } from '../broker/foundation.ts'
 import { openHostTrust } from '../broker/host-trust.ts'
 import { openHostCertificates, validityOf } from '../broker/own-certificates.ts'
@@ -20,7 +21,9 @@ import { runningHolder } from '../host/data-folder.ts'
 import { publicHostKeys } from '../host/front-files.ts'
 import { withholdFromCoreDumps } from '../host/process-memory.ts'
 import { openAuthorities } from '../identity/authorities.ts'
+import { placeText } from '../model/database.ts'
 import { openBucket } from '../recording-service/bucket.ts'
+import { databaseFault } from '../store/open.ts'
 import { certificates } from './certificates.ts'
 import { type Command, expectNoWords } from './command.ts'
 import type { Finding } from './finding.ts'
@@ -133,9 +136,7 @@ function tryToBind(host: string, port: number): Promise<NodeJS.ErrnoException | 
 }
 
 async function data(config: Config): Promise<Finding[]> {
-  if (!existsSync(config.database.file)) {
-    return [writable(config.dataDir)]
-  }
+  if (!wasUsed(config)) return [writable(config.dataDir), ...(await newDatabase(config))]
   try {
     const foundation = await openFoundation(config)
     try {
@@ -147,7 +148,7 @@ async function data(config: Config): Promise<Finding[]> {
         anchor,
       )
       return [
-        { level: 'ok', subject: 'store', text: config.database.file },
+        { level: 'ok', subject: 'store', text: placeText(config.database) },
         { level: 'ok', subject: 'keys', text: 'the master key opens the vault' },
         verdict.fault
           ? {
@@ -165,6 +166,16 @@ async function data(config: Config): Promise<Finding[]> {
       { level: 'error', subject: 'store', text: error instanceof Error ? error.message : String(error) },
     ]
   }
+}
+
+/** Tests whether the first start could make its tables in a server's database; a check makes none. */
+async function newDatabase({ database }: Config): Promise<Finding[]> {
+  if ('file' in database) return []
+  const fault = await databaseFault(database.postgres)
+  const text = placeText(database)
+  return fault === undefined
+    ? [{ level: 'ok', subject: 'store', text: `${text} will be filled at the first start` }]
+    : [{ level: 'error', subject: 'store', text: fault }]
 }
 
 /** Tests whether the first start could create the folder; a check creates nothing. */

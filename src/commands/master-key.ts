@@ -1,15 +1,14 @@
 /** `sallyport master-key rotate [--data-key]`. */
-import { existsSync } from 'node:fs'
 import { signerId } from '../../recordings/container/format/header.ts'
 import { auditAnchor } from '../audit/anchor.ts'
 import { SIGNING_KEY } from '../audit/checkpoint.ts'
 import { AuditLog } from '../audit/log.ts'
+import { openDatabase, requireUsed } from '../broker/database.ts'
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
 import { holdKeys, holdRotation, openDataFolder } from '../host/data-folder.ts'
 import type { Secret } from '../model/secret.ts'
 import { renewRecordingKeys } from '../recording-service/service.ts'
-import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
 import { loadMasterKey, rotateMasterKeyFile } from '../vault/key-file.ts'
 import { fingerprint, formatMasterKey, newMasterKey, rotate } from '../vault/master-key.ts'
@@ -33,14 +32,12 @@ export const rotateMasterKey: Command = {
   async run({ config: file, options, words }) {
     if (words.length !== 1 || words[0] !== 'rotate') throw new UsageError('expected master-key rotate')
     const config = loadConfig(file)
-    if (!existsSync(config.database.file)) {
-      throw new Error(`there is no database ${config.database.file} yet: start the broker once (npm start)`)
-    }
+    requireUsed(config)
     openDataFolder(config.dataDir)
     const isWhole = options['data-key'] === true
     const releases = [holdRotation(config.dataDir)]
     if (isWhole) releases.push(holdKeys(config.dataDir))
-    const store = await openStore({ path: config.database.file })
+    const store = await openDatabase(config)
     try {
       if (isWhole) {
         await requireClosedSessions(store)

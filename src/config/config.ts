@@ -1,6 +1,8 @@
 /**
  * The configuration that the broker uses: defaults filled in, paths absolute, units converted, secrets read.
  */
+
+import type { DatabasePlace } from '../model/database.ts'
 import type { HoldRelease } from '../model/objects.ts'
 import type { NlaMode } from '../model/rdp-ticket.ts'
 import type { Secret } from '../model/secret.ts'
@@ -123,7 +125,7 @@ export interface Config {
   trustedProxies: string[]
   /** Resolvers that are trusted to validate DNSSEC, in this order. */
   dns: { servers: DnsServer[] }
-  database: { file: string }
+  database: DatabasePlace
   masterKey: { file: string } | { env: string }
   recordings: {
     directory: string

@@ -5,6 +5,7 @@ import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { Encrypter } from 'age-encryption'
+import type { DatabasePlace } from '../model/database.ts'
 import { networkError } from '../model/networks.ts'
 import { Secret } from '../model/secret.ts'
 import type { Problem } from './check.ts'
@@ -19,6 +20,7 @@ import type {
   TrapTarget,
   VncListen,
 } from './config.ts'
+import { DatabaseUrlError, readDatabaseUrl } from './database-url.ts'
 import { type ConfigFile, MAX_BANNER, type SecretSource } from './schema.ts'
 import { parseDuration, parseSize } from './units.ts'
 
@@ -89,6 +91,18 @@ class Resolver {
       }
     }
     return Secret.of(text ?? '')
+  }
+
+  database(url: string): DatabasePlace {
+    let place: DatabasePlace = { file: '' }
+    try {
+      place = readDatabaseUrl(url, (file) => this.path(file))
+    } catch (error) {
+      if (!(error instanceof DatabaseUrlError)) throw error
+      this.fail(['database', 'url'], error.message)
+    }
+    if ('postgres' in place && place.postgres.password) this.secretFiles.add(this.#file)
+    return place
   }
 
   /** Reads a text for terminals: the banner, or the message of the day. */
@@ -321,7 +335,7 @@ export function resolveConfig(
     proxyProtocol: { from: resolver.balancers(['proxy_protocol', 'from'], content.proxy_protocol.from) },
     trustedProxies: resolver.balancers(['trusted_proxies'], content.trusted_proxies),
     dns: { servers: content.dns.servers.map((server, i) => resolver.dnsServer(server, i)) },
-    database: { file: resolver.path(content.database.url.slice('sqlite:'.length)) },
+    database: resolver.database(content.database.url),
     masterKey: 'file' in master ? { file: resolver.path(master.file) } : master,
     audit: {
       keepDays: content.audit.keep_days,

@@ -244,11 +244,12 @@ export const ConfigSchema = Type.Object(
     database: Type.Object(
       {
         url: Type.String({
-          pattern: '^sqlite:.',
+          pattern: '^(sqlite:.|postgres(ql)?://.)',
           default: 'sqlite:sallyport.db',
-          title: 'sqlite:FILE',
+          title: 'sqlite:FILE or postgres://USER:PASSWORD@HOST:PORT/NAME',
           secret: true,
-          description: 'the database',
+          description:
+            'the database: a file, or a PostgreSQL server, whose certificate must be for HOST (by an authority of the file sslrootcert, if given) unless sslmode is disable',
         }),
       },
       { ...closed, default: {} },
@@ -429,6 +430,5 @@ export const LATER_KEYS: readonly string[] = ['snmp.agent']
 
 /** Values of later releases, by their key. */
 export const LATER_VALUES: Readonly<Record<string, RegExp>> = {
-  'database.url': /^postgres(ql)?:/,
   'syslog.format': /^(cef|leef)$/,
 }

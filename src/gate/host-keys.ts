@@ -163,8 +163,11 @@ export class HostKeyJudge {
       }
     }
     await this.#audit.record('hostkey.new', { ...sessionFields(session), ...seen, result: 'pinned' })
-    await this.#repository.create({ ...this.#row(session, type, fingerprint, encoded), state: 'accepted' })
-    return { result: 'accepted' }
+    const row = this.#row(session, type, fingerprint, encoded)
+    // Another process may have seen another key first.
+    return (await this.#repository.pinFirst(row))
+      ? { result: 'accepted' }
+      : await this.#judgePinned(session, { type, blob })
   }
 
   /** Keeps a refused key for an administrator to accept; only the newest few of a service are kept. */

@@ -1,6 +1,8 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import { type Account, type CredentialType, DEFAULT_CHECKOUT_POLICY, type Id } from '../model/objects.ts'
+import { withoutIndex } from './engine/here.ts'
+import { jsonList } from './engine/json.ts'
 import { keptQuery } from './engine/kept-query.ts'
 import type { AccountRow, Db, StoreContext } from './migrations/schema.ts'
 import {
@@ -196,7 +198,7 @@ function select(db: Db) {
     .selectFrom('accounts')
     .selectAll('accounts')
     .select(
-      sql<string>`(select json_group_array(c.type order by c.position) from account_credentials c where c.account_id = accounts.id)`.as(
+      sql<string>`(select ${jsonList(sql`c.type`, sql`c.position`)} from account_credentials c where c.account_id = accounts.id)`.as(
         'types',
       ),
     )
@@ -213,10 +215,11 @@ async function accountsMeant(
     .leftJoin('devices as v', 'v.id', 'd.device_id')
     .select(['d.domain_name', 'd.description as domain_description', 'd.device_id'])
     .select(['v.device_name', 'v.host', 'v.description as device_description'])
-  // `+` keeps SQLite from that index: most domains are called local, and half of the devices may have a root.
+  // Most domains are called local, and half of the devices may have a root.
   const name = sql.ref(`accounts.${named.column}`)
-  query = query.where(sql<SqlBool>`${device === undefined ? name : sql`+${name}`} = ${named.value}`)
-  if (domainName !== undefined) query = query.where(sql<SqlBool>`+d.name_key = ${nameKey(domainName)}`)
+  query = query.where(sql<SqlBool>`${device === undefined ? name : withoutIndex(name)} = ${named.value}`)
+  if (domainName !== undefined)
+    query = query.where(sql<SqlBool>`${withoutIndex(sql`d.name_key`)} = ${nameKey(domainName)}`)
   if (device !== undefined) {
     const { column, value } = byIdOrName(device)
     query = query.where(`v.${column}`, '=', value)

@@ -3,6 +3,7 @@ import { nameKey } from '../model/names.ts'
 import type { ActsFor, ApiKey, Id } from '../model/objects.ts'
 import type { ProfileRights } from '../model/profile-rights.ts'
 import { rightsFrom } from '../model/profiles.ts'
+import { jsonList } from './engine/json.ts'
 import { setLinks } from './links.ts'
 import type { ApiKeyRow, Db, StoreContext } from './migrations/schema.ts'
 import { requireProfile } from './profiles.ts'
@@ -19,7 +20,7 @@ import {
   unchanged,
   write,
 } from './query.ts'
-import { column, listColumn, related } from './searchable.ts'
+import { column, listColumn, nullable, related } from './searchable.ts'
 import type { ApiKeyRepository } from './store.ts'
 
 const TYPE = 'API key'
@@ -27,7 +28,7 @@ export const API_KEY_FIELDS = {
   key_name: column('name', 'name_key'),
   profile: column('label', 'profile'),
   ip_source: listColumn('text', 'api_keys.ip_source'),
-  expiration_date: column('time', 'expiration_date'),
+  expiration_date: nullable('time', 'expiration_date'),
   created_at: column('time', 'created_at'),
   users: related('name', {
     value: sql.ref('api_keys.id'),
@@ -118,10 +119,10 @@ function select(db: Db) {
     .selectFrom('api_keys')
     .selectAll('api_keys')
     .select([
-      sql<string>`(select json_group_array(k.user_id order by k.user_id) from api_key_users k where k.api_key_id = api_keys.id)`.as(
+      sql<string>`(select ${jsonList(sql`k.user_id`, sql`k.user_id`)} from api_key_users k where k.api_key_id = api_keys.id)`.as(
         'users',
       ),
-      sql<string>`(select json_group_array(k.group_id order by k.group_id) from api_key_groups k where k.api_key_id = api_keys.id)`.as(
+      sql<string>`(select ${jsonList(sql`k.group_id`, sql`k.group_id`)} from api_key_groups k where k.api_key_id = api_keys.id)`.as(
         'groups',
       ),
     ])

@@ -65,6 +65,13 @@ export function hostKeyRepository({ db, newId }: StoreContext): HostKeyRepositor
         return { ...object, id }
       }),
 
+    pinFirst: (object) =>
+      write(db, { type: TYPE, name: object.fingerprint }, async (tx) => {
+        const known = await ofService(tx, object.serviceId)
+        if (known.some(({ state }) => state === 'accepted')) return undefined
+        return await hostKeyRepository({ db: tx, newId }).create({ ...object, state: 'accepted' })
+      }),
+
     update: (id, change, expected) =>
       write(db, { type: TYPE, name: change.fingerprint ?? id }, async (tx) => {
         unchanged(await find(tx, id), TYPE, id, expected)

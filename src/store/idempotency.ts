@@ -1,7 +1,7 @@
 /** Responses to requests with an Idempotency-Key: a limited number, for a limited time; and claims of keys. */
 
 import type { StoreContext } from './migrations/schema.ts'
-import { write } from './query.ts'
+import { EVERYTHING, write } from './query.ts'
 import type { IdempotencyRepository } from './store.ts'
 
 export function idempotencyRepository({ db }: StoreContext): IdempotencyRepository {
@@ -44,12 +44,14 @@ export function idempotencyRepository({ db }: StoreContext): IdempotencyReposito
           .selectFrom('idempotency_keys')
           .select('key')
           .orderBy('time', 'desc')
-          .limit(-1)
+          .limit(EVERYTHING)
           .offset(limit - 1)
         await tx.deleteFrom('idempotency_keys').where('key', 'in', oldest).execute()
+        const kept = { request, time, status, location: location ?? null, answer }
         await tx
-          .replaceInto('idempotency_keys')
-          .values({ key, request, time, status, location: location ?? null, answer })
+          .insertInto('idempotency_keys')
+          .values({ key, ...kept })
+          .onConflict((conflict) => conflict.column('key').doUpdateSet(kept))
           .execute()
         await tx
           .deleteFrom('idempotency_claims')

@@ -4,14 +4,11 @@
  * not known before, since an index may serve a word that most rows have. So each is begun here, up to a number of
  * rows, and what is longer is read in the thread of long lists.
  */
-import { type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
+import type { SelectQueryBuilder } from 'kysely'
 import { LongStatementError } from './engine/patterns.ts'
 
 /** Rows of one piece. */
 const PIECE = 500
-
-/** A condition that stops a statement at too many rows. SQLite evaluates it before what needs the row. */
-export const READ_HERE = sql<SqlBool>`read_here()`
 
 /** Reads the queries of one list. */
 export class ListReading {

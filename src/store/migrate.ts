@@ -3,7 +3,7 @@
  * database at one version or the next, never between.
  */
 import type { DatabaseSync } from 'node:sqlite'
-import { SchemaError } from './engine/errors.ts'
+import { type Migration, requireKnown } from './engine/versions.ts'
 import * as objects from './migrations/0001-objects.ts'
 import * as search from './migrations/0002-search.ts'
 import * as policies from './migrations/0003-policies.ts'
@@ -21,17 +21,13 @@ import * as handovers from './migrations/0014-handovers.ts'
 import * as sealedPasswords from './migrations/0016-sealed-passwords.ts'
 import * as apiKeys from './migrations/0018-api-keys.ts'
 import * as size from './migrations/0019-size.ts'
+import * as recordings from './migrations/0020-recordings.ts'
 import * as changes from './migrations/0021-changes.ts'
 import * as sharedState from './migrations/0022-shared-state.ts'
 import * as idempotencyClaims from './migrations/0023-idempotency-claims.ts'
 
-export interface Migration {
-  version: number
-  sql: string
-}
-
 /** In order; a released migration is never changed, only followed. */
-const MIGRATIONS: readonly Migration[] = [
+export const MIGRATIONS: readonly Migration[] = [
   objects,
   search,
   policies,
@@ -49,6 +45,7 @@ const MIGRATIONS: readonly Migration[] = [
   sealedPasswords,
   apiKeys,
   size,
+  recordings,
   changes,
   sharedState,
   idempotencyClaims,
@@ -69,13 +66,7 @@ export function migrate(
   database.exec(
     'create table if not exists schema_migrations (version integer primary key, applied integer not null) strict',
   )
-  const newest = migrations.at(-1)?.version ?? 0
-  if (newest < recordedVersion(database)) {
-    throw new SchemaError(
-      `the database has schema version ${recordedVersion(database)}, this program knows up to ${newest}: ` +
-        'run the newer program, or restore a backup that was made before it',
-    )
-  }
+  requireKnown(recordedVersion(database), migrations)
   for (const migration of migrations) {
     database.exec('begin immediate')
     try {

@@ -1,6 +1,7 @@
 /** Names of several objects in one query each: the API shows them for objects that others refer to. */
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Id } from '../model/objects.ts'
+import { isAmong } from './engine/json.ts'
 import type { StoreContext } from './migrations/schema.ts'
 import type { NameQueries } from './store.ts'
 
@@ -78,9 +79,8 @@ export function nameQueries({ db }: StoreContext): NameQueries {
   }
 }
 
-/** Uses one parameter for any number of ids, so that there is one text to prepare. */
 function among(ids: Iterable<Id>, column = 'id'): RawBuilder<SqlBool> {
-  return sql`${sql.ref(column)} in (select value from json_each(${JSON.stringify([...ids])}))`
+  return isAmong(sql.ref(column), ids)
 }
 
 function byId<R extends { id: Id }, T>(rows: readonly R[], value: (row: R) => T): Map<Id, T> {

@@ -1,7 +1,8 @@
-/** Opens the embedded database and creates the repositories on it. */
+/** Opens the database and creates the repositories on it. */
 import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { Kysely } from 'kysely'
+import type { PostgresPlace } from '../model/database.ts'
 import { accessQueries } from './access.ts'
 import { accountRepository } from './accounts.ts'
 import { apiKeyRepository } from './api-keys.ts'
@@ -23,9 +24,10 @@ import { hostKeyRepository } from './host-keys.ts'
 import { idempotencyRepository } from './idempotency.ts'
 import { newUlid } from './ids.ts'
 import { lockoutRepository } from './lockouts.ts'
-import { migrate } from './migrate.ts'
-import type { Schema, StoreContext } from './migrations/schema.ts'
+import { MIGRATIONS, migrate } from './migrate.ts'
+import type { Db, Schema, StoreContext } from './migrations/schema.ts'
 import { nameQueries } from './naming.ts'
+import type { PostgresOptions } from './postgres/open.ts'
 import { profileRepository } from './profiles.ts'
 import { sealedRepository } from './sealed.ts'
 import { serviceRepository } from './services.ts'
@@ -42,20 +44,43 @@ import { userRepository } from './users.ts'
 /** Time that a statement waits for another process, for example a command line beside the running broker. */
 const BUSY_TIMEOUT_MS = 5000
 
-export interface StoreOptions {
-  /** The database file; created with mode 0600 if it does not exist. */
-  path: string
+interface CommonOptions {
   /** Makes ids of new objects. Absent for ULIDs. */
   newId?: () => string
-  /** Milliseconds since the epoch; used only for the time of a migration. */
+  /** Milliseconds since the epoch; used only for the time of a migration, and by whom the store is open. */
   now?: () => number
 }
+
+interface SqliteOptions {
+  /** The database file; created with mode 0600 if it does not exist. */
+  path: string
+}
+
+export type StoreOptions = CommonOptions & (SqliteOptions | PostgresOptions)
 
 /**
  * Opens the store and brings its schema up to date.
  * @throws SchemaError if the database is newer than this program
  */
-export async function openStore({ path, newId = newUlid, now = Date.now }: StoreOptions): Promise<Store> {
+export async function openStore({
+  newId = newUlid,
+  now = Date.now,
+  ...engine
+}: StoreOptions): Promise<Store> {
+  if ('path' in engine) return openSqlite(engine, newId, now)
+  // Loaded on demand: most brokers have no server.
+  const { openPostgres } = await import('./postgres/open.ts')
+  const { db, ...more } = await openPostgres(engine, { now, migrations: MIGRATIONS })
+  return storeOn({ db, newId }, more)
+}
+
+/** Returns why a broker could not begin with a server's database, or undefined; changes nothing. */
+export async function databaseFault(place: PostgresPlace): Promise<string | undefined> {
+  const { probePostgres } = await import('./postgres/open.ts')
+  return await probePostgres(place, MIGRATIONS)
+}
+
+function openSqlite({ path }: SqliteOptions, newId: () => string, now: () => number): Store {
   // SQLite would create it with the umask's mode; its -wal and -shm files get the mode of the database.
   closeSync(openSync(path, 'a', 0o600))
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: true })
@@ -80,11 +105,12 @@ export async function openStore({ path, newId = newUlid, now = Date.now }: Store
   const dialect = new NodeSqliteDialect(database, wal, new ReadingThread({ path }), () =>
     patterns.beginStatement(),
   )
-  return storeOn({ db: new Kysely<Schema>({ dialect }), newId })
+  const db: Db = new Kysely<Schema>({ dialect })
+  return storeOn({ db, newId }, { claim: async () => async () => undefined })
 }
 
 /** Creates the repositories on a database, or on one transaction of it. */
-function storeOn(context: StoreContext): Store {
+function storeOn(context: StoreContext, more: Pick<Store, 'claim'>): Store {
   const { db, newId } = context
   return {
     users: userRepository(context),
@@ -113,7 +139,8 @@ function storeOn(context: StoreContext): Store {
     audit: auditRepository(context),
     settings: settingRepository(context),
     sealed: sealedRepository(context),
-    transaction: (work) => alone(db, (tx) => work(storeOn({ db: tx, newId }))),
+    transaction: (work) => alone(db, (tx) => work(storeOn({ db: tx, newId }, more))),
+    ...more,
     close: () => db.destroy(),
   }
 }

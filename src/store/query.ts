@@ -2,7 +2,7 @@
  * Helpers of the repositories: pages, lists in columns, references, and the meaning of a constraint's error.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
+import { type OrderByModifiers, type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
 import { looksLikeId, nameKey } from '../model/names.ts'
 import { bind } from '../search/bind.ts'
 import { inTransaction, type Tx } from './engine/commits.ts'
@@ -15,15 +15,18 @@ import {
   MissingReferenceError,
   SortError,
 } from './engine/errors.ts'
+import { READ_HERE } from './engine/here.ts'
 import { keptQuery } from './engine/kept-query.ts'
-import { ListReading, READ_HERE } from './long-search.ts'
+import { ListReading } from './long-search.ts'
 import type { Db, Schema } from './migrations/schema.ts'
-import { type SqlFields, sortOf, where } from './searchable.ts'
+import { isNullable, type SqlField, type SqlFields, sortOf, where } from './searchable.ts'
 import type { Listed, Page } from './store.ts'
 
 export type { Tx }
 
 const ALL: Page = { limit: -1, offset: 0 }
+/** A limit that is none. */
+export const EVERYTHING = Number.MAX_SAFE_INTEGER
 /** Objects of one piece. */
 const PIECE = 50
 /** Fewer matches than these are sorted, even if they are most of a collection. */
@@ -48,9 +51,13 @@ export async function listed<DB, TB extends keyof DB, O, T>(
     let result = matching
     for (const key of sort.length > 0 ? sort : standard) {
       const descending = key.startsWith('-')
-      result = result.orderBy(sortKey(descending ? key.slice(1) : key, fields), descending ? 'desc' : 'asc')
+      const name = descending ? key.slice(1) : key
+      result = result.orderBy(sortKey(name, fields), directionOf(descending, fields[name]!))
     }
-    return result.orderBy(fields.id.value).limit(limit).offset(offset)
+    return result
+      .orderBy(fields.id.value)
+      .limit(limit === -1 ? EVERYTHING : limit)
+      .offset(offset)
   }
   const reading = new ListReading()
   const bounded = (isHere: boolean) => (isHere ? query.where(READ_HERE) : query)
@@ -105,6 +112,15 @@ function sortKey(name: string, fields: SqlFields) {
   if (key) return key
   const known = Object.entries(fields).flatMap(([one, field]) => (sortOf(field) ? [one] : []))
   throw new SortError(name, known)
+}
+
+/**
+ * Returns the order of a field: rows without a value come before all others, as SQLite has it. It is said only
+ * where there may be such rows: PostgreSQL's indexes have another order.
+ */
+function directionOf(descending: boolean, field: SqlField): OrderByModifiers {
+  if (!isNullable(field)) return descending ? 'desc' : 'asc'
+  return (order) => (descending ? order.desc().nullsLast() : order.asc().nullsFirst())
 }
 
 /** Returns the column for a name or an id: names never look like ids (model/names.ts). */

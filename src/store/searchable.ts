@@ -5,13 +5,16 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Condition, Test } from '../search/bind.ts'
 import type { Field, Kind } from '../search/fields.ts'
-import { READ_HERE } from './long-search.ts'
-
-type Sql = RawBuilder<unknown>
+import type { Sql } from './engine/either.ts'
+import { READ_HERE } from './engine/here.ts'
+import { isAmong, jsonMembers } from './engine/json.ts'
+import { isLike } from './engine/like.ts'
 
 /** A column with one value for each row. */
 interface Column extends Field {
   value: Sql
+  /** Set if a row may have no value. */
+  isNullable?: true
 }
 
 /** A list of words in one column, as JSON. */
@@ -42,7 +45,12 @@ export function column(kind: Kind, name: string): Column {
   return { kind, value: sql.ref(name) }
 }
 
-/** `name` with its table: json_each has columns of its own. */
+/** A column that is null in some rows. */
+export function nullable(kind: Kind, name: string): Column {
+  return { ...column(kind, name), isNullable: true }
+}
+
+/** `name` with its table: the members of the list have a column of their own. */
 export function listColumn(kind: Kind, name: `${string}.${string}`): List {
   return { kind, list: sql.ref(name) }
 }
@@ -55,6 +63,11 @@ export function related(kind: Kind, relation: Omit<Relation, 'kind'>): Relation 
 export function sortOf(field: SqlField): Sql | undefined {
   if ('list' in field) return undefined
   return 'from' in field ? field.sort : field.value
+}
+
+/** Whether rows may have no value to be sorted by. */
+export function isNullable(field: SqlField): boolean {
+  return 'from' in field || ('isNullable' in field && field.isNullable === true)
 }
 
 /**
@@ -80,7 +93,7 @@ export function where(
   const { test } = condition
   if ('list' in field) {
     if (test.type === 'empty') return sql`${field.list} = '[]'`
-    return sql`exists (select 1 from json_each(${field.list}) as j where ${passes(sql`j.value`, field.kind, test)})`
+    return sql`exists (select 1 from ${jsonMembers(field.list)} where ${passes(sql`j.value`, field.kind, test)})`
   }
   if ('from' in field) {
     const { value, from, equals, member, none } = field
@@ -106,11 +119,11 @@ function passes(value: Sql, kind: Kind, test: Exclude<Test, { type: 'empty' }>):
     case 'within':
       return sql`(${value} >= ${test.from} and ${value} < ${test.to})`
     case 'among':
-      return sql`${value} in (select value from json_each(${JSON.stringify(test.values)}))`
+      return isAmong(value, test.values)
     case 'like': {
       if (test.parts.every((part) => part === '')) return sql`${value} <> ''`
       const [first = ''] = test.parts
-      const like = sql<SqlBool>`is_like(${value}, ${JSON.stringify(test.parts)})`
+      const like = isLike(value, test.parts)
       // Keys are folded, so that their index can find a beginning.
       const after = kind === 'name' ? successor(first) : undefined
       return after === undefined ? like : sql`(${value} >= ${first} and ${value} < ${after} and ${like})`

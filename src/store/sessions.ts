@@ -2,16 +2,17 @@ import { setImmediate as aside } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { LegalHold, SessionRecord } from '../model/objects.ts'
 import type { Protocol, Right } from '../model/rights.ts'
+import { rowsEver } from './engine/here.ts'
 import { keptQuery } from './engine/kept-query.ts'
 import type { Db, SessionRow, StoreContext } from './migrations/schema.ts'
 import { cleared, flag, json, list, listed, requireIds, setColumns, write } from './query.ts'
-import { column, listColumn } from './searchable.ts'
+import { column, listColumn, nullable } from './searchable.ts'
 import type { SessionRepository } from './store.ts'
 
 const TYPE = 'session'
 export const SESSION_FIELDS = {
   begin: column('time', 'begin_time'),
-  end: column('time', 'end_time'),
+  end: nullable('time', 'end_time'),
   user: column('label', 'user_name'),
   source_ip: column('text', 'source_ip'),
   protocol: column('label', 'protocol'),
@@ -21,23 +22,23 @@ export const SESSION_FIELDS = {
   device: column('label', 'device'),
   service: column('label', 'service'),
   target_host: column('text', 'target_host'),
-  result: column('label', 'result'),
-  killed: { kind: 'flag', value: sql`(coalesce(result, '') = 'killed')` },
-  reason: column('text', 'reason'),
+  result: nullable('label', 'result'),
+  killed: { kind: 'flag', value: sql`(case when result = 'killed' then 1 else 0 end)` },
+  reason: nullable('text', 'reason'),
   authorization: column('label', 'authorization_name'),
   is_recorded: column('flag', 'is_recorded'),
   bytes_in: column('integer', 'bytes_in'),
   bytes_out: column('integer', 'bytes_out'),
-  'recording.state': { kind: 'label', value: sql`(recording ->> '$.state')` },
+  'recording.state': nullable('label', 'recording_state'),
   api_key: column('label', 'api_key'),
   id: column('id', 'id'),
 } as const
 
 /** The same as in the index `sessions_deletable`, letter for letter: otherwise SQLite does not use it. */
-const MAY_BE_DELETED = sql<boolean>`legal_hold is null and (recording ->> '$.state') in ('sealed', 'recovered', 'failed')`
+const MAY_BE_DELETED = sql<boolean>`legal_hold is null and recording_state in ('sealed', 'recovered', 'failed')`
 /** The same as in the index `sessions_unsealed`. */
-const IS_UNSEALED = sql<boolean>`end_time is not null and (recording ->> '$.state') = 'failed' and (recording ->> '$.digest') = ''`
-const IS_THERE = sql<boolean>`(recording ->> '$.state') not in ('deleted', 'missing')`
+const IS_UNSEALED = sql<boolean>`end_time is not null and recording_state = 'failed' and recording_digest = ''`
+const IS_THERE = sql<boolean>`recording_state not in ('deleted', 'missing')`
 
 /** Returns the oldest sessions whose recordings retention may delete. */
 export const deletableSessions = (db: StoreContext['db'], begunBefore: number, limit: number) =>
@@ -61,7 +62,7 @@ const recordedPage = (db: StoreContext['db'], after: string) =>
     .selectFrom((from) =>
       from
         .selectFrom('sessions')
-        .select(['id', sql<number | null>`case when ${IS_THERE} then recording ->> '$.size' end`.as('size')])
+        .select(['id', sql<number | null>`case when ${IS_THERE} then recording_size end`.as('size')])
         .where('id', '>', after)
         .orderBy('id')
         .limit(SUMMED_AT_ONCE)
@@ -70,13 +71,10 @@ const recordedPage = (db: StoreContext['db'], after: string) =>
     .select([sql<number>`coalesce(sum(size), 0)`.as('bytes'), sql<string | null>`max(id)`.as('last')])
     .executeTakeFirstOrThrow()
 
-/**
- * Counts the sessions. Rows are never removed, so the highest rowid is their number: `count(*)` would read an
- * index of all of them.
- */
+/** Counts the sessions; their rows are never removed. */
 const countSessions = keptQuery((db: Db) =>
   db.selectNoFrom([
-    sql<number>`(select coalesce(max(rowid), 0) from sessions)`.as('total'),
+    sql<number>`(select ${rowsEver()} from sessions)`.as('total'),
     sql<number>`(select count(*) from sessions where end_time is null)`.as('running'),
   ]),
 )
@@ -148,7 +146,7 @@ export function sessionRepository({ db }: StoreContext): SessionRepository {
             is_recorded: Number(object.isRecorded),
             bytes_in: object.bytesIn,
             bytes_out: object.bytesOut,
-            recording: json(object.recording) ?? null,
+            ...recordingColumns(object.recording),
             legal_hold: json(object.legalHold) ?? null,
             api_key: object.apiKey ?? '',
           })
@@ -178,10 +176,20 @@ export function sessionRepository({ db }: StoreContext): SessionRepository {
           is_recorded: flag(change.isRecorded),
           bytes_in: change.bytesIn,
           bytes_out: change.bytesOut,
-          recording: recording === null ? null : json(recording),
+          ...(recording !== undefined && recordingColumns(recording ?? undefined)),
           legal_hold: hold === null ? null : json(hold),
         })
       }),
+  }
+}
+
+/** The parts that others are searched, summed and found by have columns of their own. */
+function recordingColumns(recording: SessionRecord['recording']) {
+  return {
+    recording: json(recording) ?? null,
+    recording_state: recording?.state ?? null,
+    recording_size: recording?.size ?? null,
+    recording_digest: recording?.digest ?? null,
   }
 }
 

@@ -311,6 +311,8 @@ export interface ApiKeyRepository extends Repository<ApiKey> {
 
 export interface HostKeyRepository extends Repository<HostKey> {
   ofService(serviceId: Id): Promise<HostKey[]>
+  /** Accepts the key if the service has no accepted one, in one transaction; otherwise returns undefined. */
+  pinFirst(key: Omit<HostKey, 'id' | 'state'>): Promise<HostKey | undefined>
 }
 
 export interface CheckoutRepository {
@@ -568,5 +570,11 @@ export interface Store {
    * An error of the received store must be rethrown, since half of an operation may be done.
    */
   transaction<T>(work: (store: Store) => Promise<T>): Promise<T>
+  /**
+   * Claims the data for a broker: no other one can. A file has no claim, since the data folder has one. Returns a
+   * function that releases it; `onTaken` is called if another broker has it after a connection was lost.
+   * @throws StoreClaimedError if another broker has it
+   */
+  claim(onTaken: (error: Error) => void): Promise<() => Promise<void>>
   close(): Promise<void>
 }

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { Id, TargetGroup, TargetKind } from '../model/objects.ts'
+import { jsonList, jsonPair } from './engine/json.ts'
 import { setLinks } from './links.ts'
 import type { Db, GroupRow, StoreContext } from './migrations/schema.ts'
 import { namedRepository } from './named.ts'
@@ -92,18 +93,20 @@ export function targetGroupRepository(context: StoreContext): Repository<TargetG
   })
 }
 
+const TARGET = jsonPair(['accountId', sql`t.account_id`], ['serviceId', sql`t.service_id`])
+
 function select(db: Db) {
   return db
     .selectFrom('target_groups')
     .selectAll('target_groups')
     .select([
-      sql<string>`(select json_group_array(json_object('accountId', t.account_id, 'serviceId', t.service_id))
+      sql<string>`(select ${jsonList(TARGET, sql`t.account_id, t.service_id`)}
         from target_group_sessions t where t.target_group_id = target_groups.id)`.as('sessions'),
-      sql<string>`(select json_group_array(t.service_id) from target_group_logins t
+      sql<string>`(select ${jsonList(sql`t.service_id`, sql`t.service_id`)} from target_group_logins t
         where t.target_group_id = target_groups.id and t.kind = 'interactive')`.as('interactive'),
-      sql<string>`(select json_group_array(t.service_id) from target_group_logins t
+      sql<string>`(select ${jsonList(sql`t.service_id`, sql`t.service_id`)} from target_group_logins t
         where t.target_group_id = target_groups.id and t.kind = 'mapping')`.as('mapping'),
-      sql<string>`(select json_group_array(t.account_id)
+      sql<string>`(select ${jsonList(sql`t.account_id`, sql`t.account_id`)}
         from target_group_retrievals t where t.target_group_id = target_groups.id)`.as('retrievals'),
     ])
 }

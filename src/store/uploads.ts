@@ -24,7 +24,7 @@ export function uploadRepository({ db }: StoreContext): UploadRepository {
         .selectFrom('uploads')
         .selectAll()
         .where('due', '<=', now)
-        .where('session_id', 'not in', without)
+        .$if(without.length > 0, (some) => some.where('session_id', 'not in', without))
         .orderBy('due')
         .limit(limit)
         .execute()
@@ -56,8 +56,8 @@ export function uploadRepository({ db }: StoreContext): UploadRepository {
                 sql.lit(0).as('failures'),
               ])
               .where('end_time', 'is not', null)
-              .where(sql<boolean>`(recording ->> '$.digest') <> ''`)
-              .where(sql<boolean>`(recording ->> '$.state') in ('sealed', 'recovered', 'failed')`)
+              .where(sql<boolean>`recording_digest <> ''`)
+              .where(sql<boolean>`recording_state in ('sealed', 'recovered', 'failed')`)
               .where(sql<boolean>`id not in (select session_id from uploads)`),
           )
           .executeTakeFirstOrThrow()

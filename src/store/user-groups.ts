@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { Id, UserGroup } from '../model/objects.ts'
+import { jsonList } from './engine/json.ts'
 import { setLinks } from './links.ts'
 import type { Db, GroupRow, StoreContext } from './migrations/schema.ts'
 import { namedRepository } from './named.ts'
@@ -74,7 +75,7 @@ function select(db: Db) {
     .selectFrom('user_groups')
     .selectAll('user_groups')
     .select(
-      sql<string>`(select json_group_array(m.user_id order by m.user_id) from user_group_members m where m.group_id = user_groups.id)`.as(
+      sql<string>`(select ${jsonList(sql`m.user_id`, sql`m.user_id`)} from user_group_members m where m.group_id = user_groups.id)`.as(
         'users',
       ),
     )

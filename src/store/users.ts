@@ -3,6 +3,7 @@ import { lookKey, nameKey } from '../model/names.ts'
 import type { Id, User, UserAuth } from '../model/objects.ts'
 import { batchQuery } from './batches.ts'
 import { DuplicateError, LastAdministratorError } from './engine/errors.ts'
+import { jsonList } from './engine/json.ts'
 import { setLinks } from './links.ts'
 import type { Db, StoreContext, UserRow } from './migrations/schema.ts'
 import { requireProfile } from './profiles.ts'
@@ -20,7 +21,7 @@ import {
   unchanged,
   write,
 } from './query.ts'
-import { column, listColumn, related } from './searchable.ts'
+import { column, listColumn, nullable, related } from './searchable.ts'
 import type { UserRepository } from './store.ts'
 
 const TYPE = 'user'
@@ -32,7 +33,7 @@ export const USER_FIELDS = {
   user_auths: listColumn('label', 'users.user_auths'),
   ssh_public_keys: listColumn('text', 'users.ssh_public_keys'),
   is_disabled: column('flag', 'is_disabled'),
-  expiration_date: column('time', 'expiration_date'),
+  expiration_date: nullable('time', 'expiration_date'),
   ip_source: listColumn('text', 'users.ip_source'),
   groups: related('name', {
     value: sql.ref('users.id'),
@@ -72,7 +73,7 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
         .selectFrom('users')
         .select(['id', 'user_name'])
         .where('look', 'is', null)
-        .where(sql<boolean>`user_name glob ${'*[^\u0001-\u007f]*'}`)
+        .where(sql<boolean>`octet_length(user_name) <> length(user_name)`)
         .execute()
       const looks = rows.flatMap(({ id, user_name }) => {
         const look = lookOf(user_name)
@@ -249,7 +250,7 @@ function select(db: Db) {
     .selectFrom('users')
     .selectAll('users')
     .select(
-      sql<string>`(select json_group_array(m.group_id order by m.group_id) from user_group_members m where m.user_id = users.id)`.as(
+      sql<string>`(select ${jsonList(sql`m.group_id`, sql`m.group_id`)} from user_group_members m where m.user_id = users.id)`.as(
         'groups',
       ),
     )

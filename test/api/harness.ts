@@ -26,7 +26,7 @@ import { openVault } from '../../src/vault/vault.ts'
 import { groundsOn } from '../gate/grounds.ts'
 import { quickHasher } from '../identity/quick-hasher.ts'
 import { newUser } from '../store/fixture.ts'
-import { temporaryStore } from '../store/temp.ts'
+import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
 import { documentCheck } from './reference/document.ts'
 
 export const ADMIN = { user: 'admin', password: 'correct horse battery staple' }
@@ -44,6 +44,8 @@ export interface Harness {
   store: Store
   /** Path of the database's file. */
   database: string
+  /** Runs statements beside the store. Returns the rows of the last one. */
+  sql: TemporaryStore['sql']
   /** PEM of the certificate. */
   cert: string
   certPath: string
@@ -186,6 +188,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     api,
     store,
     database: temporary.path,
+    sql: temporary.sql,
     cert,
     certPath,
     clock,

@@ -17,6 +17,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { verifyStream } from '../../recordings/container/verify.ts'
 import { findRecording } from '../../recordings/storage/catalog.ts'
+import { databaseFile } from '../../src/backup/files.ts'
 import { readList, sessionOf } from '../../src/backup/list.ts'
 import { RecordingBackup } from '../../src/backup/recordings.ts'
 import { openFoundation } from '../../src/broker/foundation.ts'
@@ -182,7 +183,7 @@ describe('while recordings change', () => {
 })
 
 test('it ends beside somebody who writes all the time, with the database as it was at one moment', async () => {
-  const { file } = house.config.database
+  const file = databaseFile(house.config)
   const other = new DatabaseSync(file, { timeout: 5000 })
   other.exec('create table numbers (a integer, b integer)')
   const insert = other.prepare('insert into numbers values (?, ?)')
@@ -270,7 +271,7 @@ describe('one that fails', () => {
   test('by a database that is damaged is one: it would be found out when it is needed', async () => {
     const path = join(house.folder, 'damaged.db')
     await house.foundation.store.audit.last()
-    await copyDatabase(house.config.database.file, path)
+    await copyDatabase(databaseFile(house.config), path)
     const bytes = readFileSync(path)
     bytes.fill(0xff, 4096 * 3, 4096 * 4)
     writeFileSync(path, bytes)

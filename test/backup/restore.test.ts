@@ -12,6 +12,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { databaseFile } from '../../src/backup/files.ts'
 import type { Manifest } from '../../src/backup/manifest.ts'
 import { type Foundation, openFoundation } from '../../src/broker/foundation.ts'
 import { FrontKeys } from '../../src/broker/front-keys.ts'
@@ -150,9 +151,9 @@ describe('the data folder', () => {
 
   test('whose log of writes survived is left alone: it is of another database', async () => {
     const config = { ...fresh(), database: { file: join(house.folder, 'apart.db') } }
-    writeFileSync(`${config.database.file}-wal`, 'x')
+    writeFileSync(`${databaseFile(config)}-wal`, 'x')
     await refused(good(), config, /there is a database .*apart\.db-wal/)
-    rmSync(`${config.database.file}-wal`)
+    rmSync(`${databaseFile(config)}-wal`)
   })
 
   test('that others can read is refused', async () => {
@@ -191,7 +192,7 @@ describe('the data folder', () => {
     writeFileSync(join(config.dataDir, 'restoring', 'placing.json'), '["ssh","tls"]')
     mkdirSync(join(config.dataDir, 'ssh'))
     writeFileSync(join(config.dataDir, 'ssh', 'half'), '')
-    writeFileSync(`${config.database.file}.restoring`, 'half')
+    writeFileSync(`${databaseFile(config)}.restoring`, 'half')
     mkdirSync(join(config.dataDir, 'recordings', 'restoring', '2026'), { recursive: true })
     expect(() => openDataFolder(config.dataDir)).toThrow(
       /a restore was interrupted: run sallyport restore again/,
@@ -206,9 +207,9 @@ describe('the data folder', () => {
     const config = fresh()
     mkdirSync(join(config.dataDir, 'restoring'), { recursive: true, mode: 0o700 })
     chmodSync(config.dataDir, 0o700)
-    writeFileSync(config.database.file, 'mine')
+    writeFileSync(databaseFile(config), 'mine')
     await expect(restore(config, good())).rejects.toThrow(/is not empty \(sallyport\.db\)/)
-    expect(readFileSync(config.database.file, 'utf8')).toBe('mine')
+    expect(readFileSync(databaseFile(config), 'utf8')).toBe('mine')
   })
 
   test.skipIf(process.geteuid?.() !== 0)('of another user gets files of that user', async () => {

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { isOnPostgres, testDatabase } from '../peers/databases.ts'
 import { freePort } from '../peers/process.ts'
 import { describeWithPeers, findProgram } from '../peers/program.ts'
 import { type Sshd, startSshd } from '../peers/sshd.ts'
@@ -75,6 +76,10 @@ describe.runIf(canCreateUsers())('as root, with a target user', () => {
         'PORT=22\n': `PORT=${sshd.port}\n`,
         'ACCOUNT=root': `ACCOUNT=${user.name}`,
       }
+      if (isOnPostgres())
+        Object.assign(place, {
+          'data_dir: data': `data_dir: data\ndatabase: { url: "${(await testDatabase({ isEmpty: true })).url}" }`,
+        })
       const mark = '\n#### second terminal\n'
       const blocks = walkOf('README.md')
       expect(blocks.map(({ name }) => name)).toEqual(['start', 'target', 'api', 'api', 'ssh', 'audit'])

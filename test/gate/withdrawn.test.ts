@@ -11,7 +11,6 @@ import type { ApiKey, User } from '../../src/model/objects.ts'
 import { FACTORY_PROFILES } from '../../src/model/profiles.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { vncAuthResponse } from '../../src/model/vnc-auth.ts'
-import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
 import { opensshKey, signedData } from '../identity/keys.ts'
 import { newUser } from '../store/fixture.ts'
@@ -616,7 +615,7 @@ describe('when all is taken away at once', () => {
 describe('a review without a word from who wrote', () => {
   /** Opens the same database as another process would. */
   async function elsewhere<T>(work: (other: Store) => Promise<T>): Promise<T> {
-    const other = await openStore({ path: world.temporary.path })
+    const other = await world.temporary.open()
     try {
       return await work(other)
     } finally {

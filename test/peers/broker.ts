@@ -8,6 +8,7 @@ import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
+import { isOnPostgres, testDatabase } from './databases.ts'
 import { type Daemon, freePort, startDaemon } from './process.ts'
 import { layRsaHostKey } from './rsa-host-key.ts'
 
@@ -145,7 +146,15 @@ async function startOnce(options: BrokerOptions): Promise<Broker> {
     rdp: ports.rdp === undefined ? 'off' : { ...listener(ports.rdp), ...rdp },
     metrics: listener(ports.metrics),
   }
-  const config = { data_dir: dataFolder, listen, shutdown_grace: '1s', workers: 1, ...options.config }
+  const database = isOnPostgres() ? await testDatabase({ of: dataFolder }) : undefined
+  const config = {
+    data_dir: dataFolder,
+    listen,
+    shutdown_grace: '1s',
+    workers: 1,
+    ...(database && { database: { url: database.url } }),
+    ...options.config,
+  }
   writeFileSync(configFile, stringify(config))
   const program = options.asInstalled ? INSTALLED : MAIN
   const args = [...program, 'serve', '--config', configFile, ...(options.flags ?? [])]

@@ -83,6 +83,8 @@ const PROGRAMS = {
   'ansible-playbook': 'ansible-core',
   mosh: 'mosh',
   unbound: 'unbound',
+  initdb: 'postgresql-15',
+  postgres: 'postgresql-15',
   'ldns-keygen': 'ldnsutils',
   'ldns-signzone': 'ldnsutils',
   'in.rlogind': 'rsh-redone-server',
@@ -137,7 +139,7 @@ const LIBRARIES = {
 export type Peer = ProgramName | keyof typeof LIBRARIES | 'python3' | `python3-${PythonModule}`
 
 /** Daemons are outside of an ordinary user's PATH. */
-const DAEMON_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/lib/frr']
+const DAEMON_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/lib/frr', '/usr/lib/postgresql/15/bin']
 
 function isExecutable(path: string): boolean {
   try {

@@ -1,29 +1,55 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { openStore, type StoreOptions } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
+import { isOnPostgres, testDatabase } from '../peers/databases.ts'
 
 export interface TemporaryStore {
   store: Store
-  /** The database file, in a folder of its own. */
+  /** The database file, in a folder of its own; on PostgreSQL, where it would be. */
   path: string
-  /** Closes `store`, which a test may have replaced, and removes the folder. */
+  /** Opens the same data once more, as another process would. */
+  open(): Promise<Store>
+  /** Runs statements beside the store. Returns the rows of the last one. */
+  sql(text: string): Promise<Record<string, unknown>[]>
+  /** Closes `store`, which a test may have replaced, and removes the data. */
   remove(): Promise<void>
 }
 
-/** Opens a store on a new file in a folder of its own, under the system's temporary folder. */
-export async function temporaryStore(options: Omit<StoreOptions, 'path'> = {}): Promise<TemporaryStore> {
+type Options = Pick<StoreOptions, 'newId' | 'now'>
+
+/**
+ * Opens a store with no data but the factory's, by the engine of the project: on a new file in a folder of its own,
+ * under the system's temporary folder, or on a new database.
+ */
+export async function temporaryStore(options: Options = {}): Promise<TemporaryStore> {
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-store-'))
   const path = join(folder, 'sallyport.db')
-  const store = await openStore({ path, ...options })
+  const database = isOnPostgres() ? await testDatabase() : undefined
+  const open = () =>
+    openStore({ ...(database ? { postgres: database.place, folder } : { path }), ...options })
   const temporary: TemporaryStore = {
-    store,
+    store: await open(),
     path,
+    open,
+    sql: (text) => (database ? database.sql(text) : sqlIn(path, text)),
     async remove() {
       await temporary.store.close()
+      await database?.drop()
       await rm(folder, { recursive: true, force: true })
     },
   }
   return temporary
+}
+
+async function sqlIn(path: string, text: string): Promise<Record<string, unknown>[]> {
+  const database = new DatabaseSync(path, { timeout: 10_000 })
+  try {
+    const statements = text.split(';').filter((one) => one.trim() !== '')
+    return statements.map((one) => database.prepare(one).all()).at(-1) ?? []
+  } finally {
+    database.close()
+  }
 }

@@ -190,6 +190,10 @@ export const ERRORS = {
     description:
       'the recording is in the object store only, and cannot be fetched from there now; try again later, and look at the log',
   },
+  store_unavailable: {
+    status: 503,
+    description: 'the database does not answer, or takes no writes; try again in a moment',
+  },
   busy: { status: 503, description: 'too many requests at once; try again in a moment' },
 } as const satisfies Record<string, { status: number; description: string }>
 

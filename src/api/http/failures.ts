@@ -9,6 +9,7 @@ import { BusyError } from '../../identity/errors.ts'
 import { SearchError } from '../../search/grammar.ts'
 import {
   ChangedError,
+  ConflictError,
   DuplicateError,
   FactoryError,
   InUseError,
@@ -16,6 +17,7 @@ import {
   MissingReferenceError,
   SortError,
   StoreBusyError,
+  StoreUnavailableError,
 } from '../../store/engine/errors.ts'
 import { CheckoutError, type CheckoutRefusal } from '../../vault/checkout.ts'
 import { ApiError, ERRORS, type ErrorCode, errorBody } from './errors.ts'
@@ -84,7 +86,8 @@ export function apiErrorOf(error: unknown): ApiError {
   }
   if (error instanceof CheckoutError) return new ApiError(CHECKOUT_CODES[error.reason])
   if (error instanceof ContentsBusyError) return new ApiError('busy')
-  if (error instanceof StoreBusyError) return new ApiError('busy')
+  if (error instanceof StoreBusyError || error instanceof ConflictError) return new ApiError('busy')
+  if (error instanceof StoreUnavailableError) return new ApiError('store_unavailable')
   if (error instanceof BusyError) return new ApiError('busy')
   if (error instanceof BucketError) return new ApiError('object_store_unavailable')
   if (error instanceof SearchError) {
@@ -117,14 +120,18 @@ export function isGone({ raw }: FastifyRequest): boolean {
   return raw.errored !== null && !raw.complete
 }
 
+/** Codes of failures whose cause only the log says. */
+const LOGGED: readonly ErrorCode[] = ['internal', 'object_store_unavailable', 'store_unavailable']
+/** Codes with which a client may try again soon. */
+const PASSING: readonly ErrorCode[] = ['busy', 'audit_unavailable', 'store_unavailable']
+
 /** Sends the error; logs only the broker's own failures, which are never shown. */
 export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const isClients = isGone(request) && error === request.raw.errored
   const known = isClients ? new ApiError('request_timeout') : apiErrorOf(error)
   if (isClients) request.log.debug('the client went away before its request was whole')
-  if (known.code === 'internal' || known.code === 'object_store_unavailable')
-    request.log.error({ err: error }, 'the request failed')
-  if (known.code === 'busy' || known.code === 'audit_unavailable') reply.header('retry-after', '5')
+  if (LOGGED.includes(known.code)) request.log.error({ err: error }, 'the request failed')
+  if (PASSING.includes(known.code)) reply.header('retry-after', '5')
   reply.code(known.status).type('application/json').send(errorBody(known.code, known.details))
 }
 

@@ -2,10 +2,15 @@
  * Transactions that share a commit. Each commit waits for the disk and blocks the database, so work that
  * arrives meanwhile is done in one transaction. Each job has its own savepoint, so that a failed one undoes
  * nothing of the others. No job resolves before the commit is on the disk.
+ *
+ * Where several processes write, the engine refuses transactions that would not have the same result one after
+ * the other (ConflictError). Such work is repeated, so it must have no effect but on the database.
  */
-import { setImmediate } from 'node:timers/promises'
-import type { Transaction } from 'kysely'
+import { randomInt } from 'node:crypto'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
+import { PostgresAdapter, type Transaction } from 'kysely'
 import type { Db, Schema } from '../migrations/schema.ts'
+import { ConflictError } from './errors.ts'
 import { keptStatement } from './kept-query.ts'
 
 export type Tx = Transaction<Schema>
@@ -13,9 +18,18 @@ export type Tx = Transaction<Schema>
 /** Limit of jobs that share a commit: they hold the connection for as long as all of them need. */
 const MAX_GROUP = 32
 
-/** Runs the work in its own transaction, or in the one that the repository is bound to. */
+/** Limits of the repetition of refused work. */
+const MAX_ATTEMPTS = 10
+const MAX_REPEATING_MS = 5000
+/** Milliseconds of the longest pause before the second attempt; each further one may be longer by as much. */
+const PAUSE_MS = 10
+
+/**
+ * Runs the work in its own transaction, or in the one that the repository is bound to.
+ * @throws ConflictError if others were faster at each attempt
+ */
 export function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
-  if (db.isTransaction) return work(db as Tx)
+  if (db.isTransaction) return within(db as Tx, work)
   const known = groups.get(db)
   if (known) return known.run(work)
   const made = new Commits(db)
@@ -24,9 +38,54 @@ export function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<
 }
 
 /** Like `inTransaction`, for long work: no other job waits for its commit. */
-export function alone<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
-  return db.isTransaction ? work(db as Tx) : db.transaction().execute(work)
+export async function alone<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
+  if (db.isTransaction) return within(db as Tx, work)
+  for (const attempts = new Attempts(); ; ) {
+    try {
+      return await db.transaction().execute(work)
+    } catch (error) {
+      if (!attempts.mayRepeat(error)) throw error
+      await attempts.pause()
+    }
+  }
 }
+
+/** Counts the attempts of one work. */
+class Attempts {
+  #since: number | undefined
+  #made = 1
+
+  /** Whether the error is that of a conflict, and the work may be tried once more. */
+  mayRepeat(error: unknown): boolean {
+    if (!(error instanceof ConflictError)) return false
+    this.#since ??= performance.now()
+    return this.#made < MAX_ATTEMPTS && performance.now() - this.#since < MAX_REPEATING_MS
+  }
+
+  /** Waits for a random time, so that two that met do not meet again. */
+  async pause(): Promise<void> {
+    await sleep(randomInt(PAUSE_MS * this.#made++ + 1))
+  }
+}
+
+/**
+ * Runs work inside a transaction. In PostgreSQL an error would end the whole transaction, so the work has a
+ * savepoint to go back to: as in SQLite, the transaction can be used afterwards.
+ */
+async function within<T>(tx: Tx, work: (tx: Tx) => Promise<T>): Promise<T> {
+  if (!isEndedByErrors(tx)) return await work(tx)
+  await begin(tx)
+  try {
+    const value = await work(tx)
+    await release(tx)
+    return value
+  } catch (error) {
+    await undo(tx, error)
+    throw error
+  }
+}
+
+const isEndedByErrors = (tx: Tx): boolean => tx.getExecutor().adapter instanceof PostgresAdapter
 
 /** Shared commits by database. */
 const groups = new WeakMap<Db, Commits>()
@@ -35,6 +94,7 @@ interface Job {
   /** Does the work. Returns the function to call after the commit. */
   run: (tx: Tx) => Promise<() => void>
   reject: (error: unknown) => void
+  attempts: Attempts
 }
 
 class Commits {
@@ -52,7 +112,7 @@ class Commits {
         const value = await work(tx)
         return () => resolve(value)
       }
-      this.#waiting.push({ run, reject })
+      this.#waiting.push({ run, reject, attempts: new Attempts() })
       if (!this.#isRunning) void this.#runAll()
     })
   }
@@ -76,7 +136,11 @@ class Commits {
       })
       for (const settle of settled) settle()
     } catch (error) {
-      for (const { reject } of jobs) reject(error)
+      const repeated = jobs.filter(({ attempts }) => attempts.mayRepeat(error))
+      for (const job of jobs) if (!repeated.includes(job)) job.reject(error)
+      await Promise.all(repeated.map(({ attempts }) => attempts.pause()))
+      // Before those that came later, in their order.
+      this.#waiting.unshift(...repeated)
     }
   }
 }
@@ -96,8 +160,14 @@ async function apart(tx: Tx, { run, reject }: Job): Promise<() => void> {
     await release(tx)
     return settle
   } catch (error) {
-    await rollback(tx)
-    await release(tx)
+    await undo(tx, error)
     return () => reject(error)
   }
+}
+
+/** Goes back to the savepoint. @throws ConflictError if the error is one: nothing of the transaction can stay */
+async function undo(tx: Tx, error: unknown): Promise<void> {
+  if (error instanceof ConflictError) throw error
+  await rollback(tx)
+  await release(tx)
 }

@@ -103,9 +103,49 @@ export class SchemaError extends StoreError {
   override readonly name = 'SchemaError'
 }
 
+/** Others changed, at the same moment, what this transaction has read or written. */
+export class ConflictError extends StoreError {
+  override readonly name = 'ConflictError'
+
+  constructor(reason: string) {
+    super(`others change the same objects at this moment: try again (${reason})`)
+  }
+}
+
+/** The database does not answer, or not in time, or takes no writes. */
+export class StoreUnavailableError extends StoreError {
+  override readonly name = 'StoreUnavailableError'
+
+  constructor(reason: string) {
+    super(`the database cannot be used: ${reason}`)
+  }
+}
+
+/** Another broker works on the database. */
+export class StoreClaimedError extends StoreError {
+  override readonly name = 'StoreClaimedError'
+
+  constructor(place: string, holder: string) {
+    super(
+      `${place} is in use by another broker (connected from ${holder}): one broker works on a database at a time; ` +
+        'stop that one first',
+    )
+  }
+}
+
+/** A second row under a unique key, where the engine's own error has more than callers may see. */
+export class UniqueViolationError extends StoreError {
+  override readonly name = 'UniqueViolationError'
+
+  constructor() {
+    super('there is such a row already')
+  }
+}
+
 const UNIQUE_CODES: readonly unknown[] = [2067, 1555] // SQLITE_CONSTRAINT_UNIQUE, SQLITE_CONSTRAINT_PRIMARYKEY
 
-/** Returns true for SQLite's error about a second row under a unique key (sqlite.org/rescode.html). */
+/** Returns true for an error about a second row under a unique key: SQLite's own (sqlite.org/rescode.html), or ours. */
 export function isUniqueViolation(error: unknown): boolean {
+  if (error instanceof UniqueViolationError) return true
   return error instanceof Error && 'errcode' in error && UNIQUE_CODES.includes(error.errcode)
 }

@@ -6,3 +6,6 @@ alter table sessions add column legal_hold text;
 create index sessions_deletable on sessions (begin_time)
   where legal_hold is null and (recording ->> '$.state') in ('sealed', 'recovered', 'failed');
 `
+
+/** The index follows in 0020, over columns. */
+export const postgres = 'alter table sessions add column legal_hold text collate "C";'

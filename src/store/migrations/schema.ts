@@ -213,6 +213,10 @@ export interface SessionRow {
   bytes_out: number
   /** JSON object. */
   recording: string | null
+  /** Members of it, likewise. */
+  recording_state: string | null
+  recording_size: number | null
+  recording_digest: string | null
   /** JSON object. */
   legal_hold: string | null
   /** Empty if none. */

@@ -1,0 +1,93 @@
+/**
+ * The broker's claim to its database: an advisory lock of a connection of its own. Two brokers would both chain
+ * events, end checkouts and seal each other's recordings.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { type PostgresPlace, placeText } from '../../model/database.ts'
+import { StoreClaimedError } from '../engine/errors.ts'
+import { storeErrorOf } from './errors.ts'
+import { clientConfig } from './pool.ts'
+
+/** Key of the advisory lock: `brok` as a number. */
+export const CLAIM = 0x62726f6b
+/** Milliseconds between attempts to claim again, after the connection was lost. */
+const AGAIN_MS = 1000
+/**
+ * The server asks after this silence, so often and this many times, whether the broker's machine is still there: by
+ * its own settings it would hold the lock of a dead one for hours.
+ */
+const ALIVE = 'set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3'
+
+export class Claim {
+  readonly #place: PostgresPlace
+  readonly #onTaken: (error: StoreClaimedError) => void
+  #client: pg.Client | undefined
+  #isReleased = false
+
+  private constructor(place: PostgresPlace, onTaken: (error: StoreClaimedError) => void) {
+    this.#place = place
+    this.#onTaken = onTaken
+  }
+
+  /**
+   * Claims the database. `onTaken` is called if another broker has claimed it while the connection was lost.
+   * @throws StoreClaimedError
+   */
+  static async open(place: PostgresPlace, onTaken: (error: StoreClaimedError) => void): Promise<Claim> {
+    const claim = new Claim(place, onTaken)
+    await claim.#take()
+    return claim
+  }
+
+  async release(): Promise<void> {
+    this.#isReleased = true
+    await this.#client?.end().catch(() => undefined)
+  }
+
+  async #take(): Promise<void> {
+    const client = new pg.Client(clientConfig(this.#place))
+    client.on('error', () => undefined)
+    try {
+      await client.connect()
+      await client.query(ALIVE)
+      const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [CLAIM])
+      if (!rows[0]?.taken)
+        throw new StoreClaimedError(placeText({ postgres: this.#place }), await holderOf(client))
+    } catch (error) {
+      await client.end().catch(() => undefined)
+      throw storeErrorOf(error)
+    }
+    this.#client = client
+    client.once('end', () => void this.#takeAgain())
+    // Released meanwhile.
+    if (this.#isReleased) await client.end()
+  }
+
+  async #takeAgain(): Promise<void> {
+    while (!this.#isReleased) {
+      try {
+        await this.#take()
+        return
+      } catch (error) {
+        if (error instanceof StoreClaimedError) {
+          if (!this.#isReleased) this.#onTaken(error)
+          return
+        }
+      }
+      await sleep(AGAIN_MS, undefined, { ref: false })
+    }
+  }
+}
+
+/** Returns the address and the begin of the connection that holds the lock. */
+async function holderOf(client: pg.Client): Promise<string> {
+  const { rows } = await client.query<{ holder: string }>(
+    `select coalesce(host(a.client_addr), 'this machine') || ' since ' || to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS TZ') as holder
+      from pg_locks as l inner join pg_stat_activity as a on a.pid = l.pid
+      where l.locktype = 'advisory' and l.granted and l.objid = $1
+        and l.database = (select oid from pg_database where datname = current_database())`,
+    [CLAIM],
+  )
+  return rows[0]?.holder ?? 'an unknown address'
+}

@@ -1,0 +1,110 @@
+/**
+ * Debian's PostgreSQL on 127.0.0.1, in a folder of its own. It refuses to run as root: root's tests start it as
+ * the package's user.
+ */
+import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort, run, startDaemon } from './process.ts'
+import { findProgram } from './program.ts'
+import { OWNER, runSql } from './sql.ts'
+
+/** The package's user. */
+const SYSTEM_USER = 'postgres'
+
+/** Quick, and safe only against the end of the server, not of the machine. */
+const SETTINGS = {
+  fsync: 'off',
+  synchronous_commit: 'off',
+  full_page_writes: 'off',
+  max_connections: '300',
+  shared_buffers: '64MB',
+  unix_socket_directories: '',
+  listen_addresses: '127.0.0.1',
+  lc_messages: 'C',
+  // A test makes and drops databases by the hundred, with little in each.
+  autovacuum: 'off',
+  max_wal_size: '1GB',
+}
+
+export interface Postgres {
+  port: number
+  /** The server's process. */
+  pid: number
+  /** Folder of the server's files. */
+  folder: string
+  /** Returns the URL of one of its databases, for `user`. */
+  url(database: string, user?: string): string
+  /** Runs statements in the database, or in `postgres`. Returns the rows of the last one. */
+  sql(text: string, database?: string): Promise<Record<string, unknown>[]>
+  log(): string
+  stop(): Promise<void>
+}
+
+/** Makes and starts a server; `settings` go over those of tests. */
+export async function startPostgres(settings: Readonly<Record<string, string>> = {}): Promise<Postgres> {
+  const folder = mkdtempSync(join(tmpdir(), 'sallyport-postgres-'))
+  try {
+    return await startIn(folder, settings)
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true })
+    throw error
+  }
+}
+
+async function startIn(folder: string, settings: Readonly<Record<string, string>>): Promise<Postgres> {
+  const prefix = await asOrdinaryUser(folder)
+  const data = join(folder, 'data')
+  const made = await run(
+    ...withPrefix(prefix, findProgram('initdb'), [
+      ...['-D', data, '-U', OWNER, '-E', 'UTF8', '--locale=C.UTF-8', '--auth=trust', '--no-sync'],
+    ]),
+    { timeout: 60_000, cwd: '/' },
+  )
+  if (made.code !== 0) throw new Error(`initdb: ${made.stderr}`)
+  writeFileSync(
+    join(data, 'pg_hba.conf'),
+    `host all ${OWNER} 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n`,
+  )
+  const port = await freePort()
+  const options = Object.entries({ ...SETTINGS, ...settings, port: String(port) })
+  const daemon = await startDaemon(
+    ...withPrefix(prefix, findProgram('postgres'), [
+      ...['-D', data],
+      ...options.flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+    ]),
+    /database system is ready to accept connections/,
+    { cwd: '/', timeout: 30_000 },
+  )
+  const url = (database: string, user = OWNER) =>
+    `postgres://${user}@127.0.0.1:${port}/${database}?sslmode=disable`
+  return {
+    port,
+    pid: daemon.pid,
+    folder: data,
+    url,
+    log: daemon.log,
+    sql: (text, database = 'postgres') => runSql(port, database, text),
+    async stop() {
+      // SIGTERM would wait for its clients.
+      process.kill(daemon.pid, 'SIGINT')
+      await daemon.ended
+      await daemon.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Gives the folder to an ordinary user. Returns the command that runs a program as that user. */
+async function asOrdinaryUser(folder: string): Promise<string[]> {
+  if (process.getuid?.() !== 0) return []
+  const ids = await run('id', ['-u', SYSTEM_USER])
+  if (ids.code !== 0) throw new Error(`no user ${SYSTEM_USER}: install Debian's postgresql-15`)
+  const group = await run('id', ['-g', SYSTEM_USER])
+  chownSync(folder, Number(ids.stdout), Number(group.stdout))
+  return ['setpriv', `--reuid=${SYSTEM_USER}`, `--regid=${SYSTEM_USER}`, '--clear-groups']
+}
+
+function withPrefix([first, ...rest]: string[], program: string, args: string[]): [string, string[]] {
+  return first === undefined ? [program, args] : [first, [...rest, program, ...args]]
+}
