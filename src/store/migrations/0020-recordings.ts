@@ -29,7 +29,7 @@ alter table sessions add column recording_size bigint;
 alter table sessions add column recording_digest text collate "C";
 ${INDEXES}
 create table writers (
-  id text primary key,
+  id text collate "C" primary key,
   version bigint not null,
   seen bigint not null
 );
