@@ -17,7 +17,7 @@ export class DatabaseUrlError extends Error {
 export function readDatabaseUrl(url: string, path: (file: string) => string): DatabasePlace {
   if (url.startsWith('sqlite:')) return { file: path(url.slice('sqlite:'.length)) }
   const parsed = URL.canParse(url) ? new URL(url) : undefined
-  if (!parsed || parsed.hash !== '')
+  if (parsed?.hash !== '')
     throw new DatabaseUrlError('expected one host: postgres://USER:PASSWORD@HOST:PORT/NAME')
   const { hostname, port, searchParams } = parsed
   const [user, password, database] = [parsed.username, parsed.password, parsed.pathname.slice(1)].map(decoded)

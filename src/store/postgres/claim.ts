@@ -51,7 +51,9 @@ export class Claim {
     try {
       await client.connect()
       await client.query(ALIVE)
-      const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [CLAIM])
+      const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
+        CLAIM,
+      ])
       if (!rows[0]?.taken)
         throw new StoreClaimedError(placeText({ postgres: this.#place }), await holderOf(client))
     } catch (error) {

@@ -93,7 +93,8 @@ async function requireWritable(client: pg.Client): Promise<void> {
   if (rows[0]?.standby) throw new SchemaError('it is a standby, which takes no writes: name the primary')
   if (rows[0]?.readonly !== 'off') throw new SchemaError('it is read-only')
   const { encoding } = rows[0]
-  if (encoding !== 'UTF8') throw new SchemaError(`its encoding is ${encoding}: make one with the encoding UTF8`)
+  if (encoding !== 'UTF8')
+    throw new SchemaError(`its encoding is ${encoding}: make one with the encoding UTF8`)
 }
 
 /** Since version 15 of PostgreSQL only the owner of a database may make tables in it. */

@@ -128,7 +128,12 @@ describe('a claim', () => {
     const has = waiting.query(`select pg_advisory_lock(${CLAIM})`)
     await until(
       'it waits',
-      async () => (await database.sql('select 1 from pg_locks where not granted')).length > 0 || undefined,
+      async () =>
+        (
+          await database.sql(
+            'select 1 from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())',
+          )
+        ).length > 0 || undefined,
     )
     await cut()
     await has

@@ -3,6 +3,7 @@
  * the other. The second one does all of its work while the first has done its own and is not committed.
  */
 import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { AuditLog } from '../../../src/audit/log.ts'
 import { firstAdministrator } from '../../../src/broker/first-start.ts'
@@ -34,9 +35,16 @@ const outcome = (work: Promise<unknown>): Promise<string> =>
     (error: Error) => error.name,
   )
 
-/** Resolves when a transaction waits for a lock. */
-async function isWaiting(): Promise<void> {
-  while ((await temp.sql('select 1 from pg_locks where not granted')).length === 0);
+/** Resolves when the work is done, or waits for a lock. */
+async function doneOrWaiting(work: Promise<unknown>): Promise<void> {
+  let isDone = false
+  const done = work.then(() => {
+    isDone = true
+  })
+  while (!isDone) {
+    if ((await temp.sql('select 1 from pg_locks where not granted')).length > 0) return
+    await Promise.race([done, sleep(20)])
+  }
 }
 
 /** Does `second` while `first` is not committed. Returns what has become of both. */
@@ -49,7 +57,7 @@ async function meeting(
     const value = await first(within)
     if (seconds) return value
     seconds = outcome(second())
-    await Promise.race([seconds, isWaiting()])
+    await doneOrWaiting(seconds)
     return value
   })
   const done = await outcome(firsts)
