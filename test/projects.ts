@@ -105,6 +105,6 @@ export const ALSO_ON_POSTGRES = {
   ],
   exclude: [
     'test/store/engine/{dialect,kept-query,reading,reading-spool}.test.ts',
-    'test/store/{factory-policies,indexes,long-search,plans,sqlite}.test.ts',
+    'test/store/{changes,factory-policies,indexes,long-search,plans,sqlite}.test.ts',
   ],
 }

@@ -115,10 +115,11 @@ describe('a claim', () => {
     const one = await open()
     const taken: Error[] = []
     await one.claim((error) => taken.push(error))
-    const cut = () =>
-      database.sql("select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted")
-    const holds = async () =>
-      (await database.sql("select 1 from pg_locks where locktype = 'advisory' and granted")).length > 0
+    // Other tests' databases are on the same server.
+    const held = `from pg_locks where locktype = 'advisory' and granted and objid = ${CLAIM}
+      and database = (select oid from pg_database where datname = current_database())`
+    const cut = () => database.sql(`select pg_terminate_backend(pid) ${held}`)
+    const holds = async () => (await database.sql(`select 1 ${held}`)).length > 0
     await cut()
     await until('it is taken again', async () => (await holds()) || undefined)
     expect(taken).toEqual([])
