@@ -92,15 +92,15 @@ export function filesOf(name: ProjectName): { include: string[]; exclude: string
 
 /**
  * Files of other projects that run once more, with PostgreSQL in place of SQLite: those in which the store matters.
- * The rest of test/api and test/attacks would add minutes, and asks the store nothing that these do not. Left out of
+ * The rest of test/api, test/gate and test/attacks would add minutes, and asks the store nothing else. Left out of
  * test/store are those about SQLite itself.
  */
 export const ALSO_ON_POSTGRES = {
   include: [
-    'test/api/{assignment,checkout,concurrency,csv,logins,objects,passwords,policies,provisioning,session}.test.ts',
+    'test/api/{checkout,concurrency,csv,logins,objects,passwords,policies,provisioning,session}.test.ts',
     'test/attacks/{api-keys,evidence,withdrawn}.test.ts',
     'test/docs/readme.test.ts',
-    'test/gate/{certificates,gate,invitations,lock,logons,review,tickets,withdrawn}.test.ts',
+    'test/gate/{gate,lock,review,withdrawn}.test.ts',
     'test/store/**/*.test.ts',
   ],
   exclude: [

@@ -139,7 +139,7 @@ function storeOn(context: StoreContext, more: Pick<Store, 'claim'>): Store {
     audit: auditRepository(context),
     settings: settingRepository(context),
     sealed: sealedRepository(context),
-    transaction: (work) => alone(db, (tx) => work(storeOn({ db: tx, newId }, more))),
+    transaction: (work, isOnce) => alone(db, (tx) => work(storeOn({ db: tx, newId }, more)), isOnce),
     ...more,
     close: () => db.destroy(),
   }

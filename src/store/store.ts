@@ -567,9 +567,11 @@ export interface Store {
   /**
    * Runs `work` in one transaction of the store that it receives: all of it is stored, or, if `work` throws,
    * nothing. All other callers wait for the database meanwhile, and so does `work` if it uses another store.
-   * An error of the received store must be rethrown, since half of an operation may be done.
+   * An error of the received store must be rethrown, since half of an operation may be done. Where several processes
+   * write, `work` is repeated if they were faster, unless `isOnce`.
+   * @throws ConflictError if they were faster each time
    */
-  transaction<T>(work: (store: Store) => Promise<T>): Promise<T>
+  transaction<T>(work: (store: Store) => Promise<T>, isOnce?: boolean): Promise<T>
   /**
    * Claims the data for a broker: no other one can. A file has no claim, since the data folder has one. Returns a
    * function that releases it; `onTaken` is called if another broker has it after a connection was lost.

@@ -86,7 +86,8 @@ export async function importTable(
     await context.deps.store.transaction(async (store) => {
       late.be(store)
       await carryOut(changes)
-    })
+      // Plans wipe the secrets that they have stored.
+    }, true)
   } catch (error) {
     await announce(context, request, changes, errorCodeOf(error))
     throw error

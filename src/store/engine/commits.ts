@@ -37,14 +37,17 @@ export function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<
   return made.run(work)
 }
 
-/** Like `inTransaction`, for long work: no other job waits for its commit. */
-export async function alone<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
+/**
+ * Like `inTransaction`, for long work: no other job waits for its commit. `isOnce`: it has effects elsewhere, and is
+ * not repeated.
+ */
+export async function alone<T>(db: Db, work: (tx: Tx) => Promise<T>, isOnce = false): Promise<T> {
   if (db.isTransaction) return within(db as Tx, work)
   for (const attempts = new Attempts(); ; ) {
     try {
       return await db.transaction().execute(work)
     } catch (error) {
-      if (!attempts.mayRepeat(error)) throw error
+      if (isOnce || !attempts.mayRepeat(error)) throw error
       await attempts.pause()
     }
   }
