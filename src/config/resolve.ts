@@ -93,7 +93,7 @@ class Resolver {
     return Secret.of(text ?? '')
   }
 
-  database(url: string): DatabasePlace {
+  database({ url, password }: { url: string; password?: SecretSource }): DatabasePlace {
     let place: DatabasePlace = { file: '' }
     try {
       place = readDatabaseUrl(url, (file) => this.path(file))
@@ -101,8 +101,15 @@ class Resolver {
       if (!(error instanceof DatabaseUrlError)) throw error
       this.fail(['database', 'url'], error.message)
     }
-    if ('postgres' in place && place.postgres.password) this.secretFiles.add(this.#file)
-    return place
+    if (!('postgres' in place)) {
+      if (password !== undefined) this.fail(['database', 'password'], 'a file of SQLite has no password')
+      return place
+    }
+    if (place.postgres.password) this.secretFiles.add(this.#file)
+    if (password === undefined) return place
+    const at = ['database', 'password']
+    if (place.postgres.password) this.fail(at, 'the URL has a password already: take one of them out')
+    return { postgres: { ...place.postgres, password: this.secret(password, at) } }
   }
 
   /** Reads a text for terminals: the banner, or the message of the day. */
@@ -335,7 +342,7 @@ export function resolveConfig(
     proxyProtocol: { from: resolver.balancers(['proxy_protocol', 'from'], content.proxy_protocol.from) },
     trustedProxies: resolver.balancers(['trusted_proxies'], content.trusted_proxies),
     dns: { servers: content.dns.servers.map((server, i) => resolver.dnsServer(server, i)) },
-    database: resolver.database(content.database.url),
+    database: resolver.database(content.database),
     masterKey: 'file' in master ? { file: resolver.path(master.file) } : master,
     audit: {
       keepDays: content.audit.keep_days,

@@ -249,8 +249,9 @@ export const ConfigSchema = Type.Object(
           title: 'sqlite:FILE or postgres://USER:PASSWORD@HOST:PORT/NAME',
           secret: true,
           description:
-            'the database: a file, or a PostgreSQL server, whose certificate must be for HOST (by an authority of the file sslrootcert, if given) unless sslmode is disable',
+            'the database: a file, or a PostgreSQL server, whose certificate must be for HOST (by an authority of the file sslrootcert, if given) unless sslmode is disable. Of several HOST:PORT with commas the one that takes writes is used',
         }),
+        password: Type.Optional(Secret("the password of the server's user, in place of one in the URL")),
       },
       { ...closed, default: {} },
     ),

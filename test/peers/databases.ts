@@ -23,7 +23,7 @@ export interface TestDatabase {
 }
 
 export function placeOf(port: number, database: string): PostgresPlace {
-  return { host: '127.0.0.1', port, user: OWNER, database }
+  return { hosts: [{ host: '127.0.0.1', port }], user: OWNER, database }
 }
 
 /**

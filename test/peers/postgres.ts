@@ -5,8 +5,8 @@
 import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort, run, startDaemon } from './process.ts'
-import { findProgram } from './program.ts'
+import { descendants, freePort, run, startDaemon } from './process.ts'
+import { findProgram, type ProgramName } from './program.ts'
 import { OWNER, runSql } from './sql.ts'
 
 /** The package's user. */
@@ -38,7 +38,16 @@ export interface Postgres {
   /** Runs statements in the database, or in `postgres`. Returns the rows of the last one. */
   sql(text: string, database?: string): Promise<Record<string, unknown>[]>
   log(): string
+  /** Copies it to a second server, which follows it as a hot standby. */
+  standby(): Promise<Standby>
+  /** Ends its processes with SIGKILL, and keeps its files. */
+  kill(): Promise<void>
   stop(): Promise<void>
+}
+
+export interface Standby extends Postgres {
+  /** Makes it the primary. */
+  promote(): Promise<void>
 }
 
 /** Makes and starts a server; `settings` go over those of tests. */
@@ -53,45 +62,96 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
 }
 
 async function startIn(folder: string, settings: Readonly<Record<string, string>>): Promise<Postgres> {
-  const prefix = await asOrdinaryUser(folder)
   const data = join(folder, 'data')
-  const made = await run(
-    ...withPrefix(prefix, findProgram('initdb'), [
-      ...['-D', data, '-U', OWNER, '-E', 'UTF8', '--locale=C.UTF-8', '--auth=trust', '--no-sync'],
-    ]),
-    { timeout: 60_000, cwd: '/' },
-  )
-  if (made.code !== 0) throw new Error(`initdb: ${made.stderr}`)
+  await asOwner(folder, 'initdb', [
+    ...['-D', data, '-U', OWNER, '-E', 'UTF8', '--locale=C.UTF-8', '--auth=trust', '--no-sync'],
+  ])
   writeFileSync(
     join(data, 'pg_hba.conf'),
-    `host all ${OWNER} 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n`,
+    `host all,replication ${OWNER} 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n`,
   )
+  return serve(folder, settings)
+}
+
+/** Starts a server on the files of the folder. */
+async function serve(folder: string, settings: Readonly<Record<string, string>>): Promise<Postgres> {
+  const data = join(folder, 'data')
   const port = await freePort()
   const options = Object.entries({ ...SETTINGS, ...settings, port: String(port) })
   const daemon = await startDaemon(
-    ...withPrefix(prefix, findProgram('postgres'), [
+    ...withPrefix(await asOrdinaryUser(folder), findProgram('postgres'), [
       ...['-D', data],
       ...options.flatMap(([name, value]) => ['-c', `${name}=${value}`]),
     ]),
-    /database system is ready to accept connections/,
+    /database system is ready to accept (read-only )?connections/,
     { cwd: '/', timeout: 30_000 },
   )
-  const url = (database: string, user = OWNER) =>
-    `postgres://${user}@127.0.0.1:${port}/${database}?sslmode=disable`
+  const sql = (text: string, database = 'postgres') => runSql(port, database, text)
   return {
     port,
     pid: daemon.pid,
     folder: data,
-    url,
+    url: (database, user = OWNER) => `postgres://${user}@127.0.0.1:${port}/${database}?sslmode=disable`,
     log: daemon.log,
-    sql: (text, database = 'postgres') => runSql(port, database, text),
+    sql,
+    standby: () => startStandby(port, settings),
+    async kill() {
+      // It kills its other processes when it finds itself killed, which takes them a moment.
+      const below = descendants(daemon.pid)
+      for (const pid of [daemon.pid, ...below]) process.kill(pid, 'SIGKILL')
+      await daemon.ended
+    },
     async stop() {
-      // SIGTERM would wait for its clients.
-      process.kill(daemon.pid, 'SIGINT')
+      // SIGTERM would wait for its clients. It may have been killed already.
+      if (isAlive(daemon.pid)) process.kill(daemon.pid, 'SIGINT')
       await daemon.ended
       await daemon.stop()
       rmSync(folder, { recursive: true, force: true })
     },
+  }
+}
+
+async function startStandby(of: number, settings: Readonly<Record<string, string>>): Promise<Standby> {
+  const folder = mkdtempSync(join(tmpdir(), 'sallyport-standby-'))
+  const data = join(folder, 'data')
+  await asOwner(folder, 'pg_basebackup', [
+    ...[
+      '-h',
+      '127.0.0.1',
+      '-p',
+      String(of),
+      '-U',
+      OWNER,
+      '-D',
+      data,
+      '-R',
+      '-X',
+      'stream',
+      '--checkpoint=fast',
+    ],
+  ])
+  const server = await serve(folder, settings)
+  return {
+    ...server,
+    promote: async () => {
+      await server.sql('select pg_promote()')
+    },
+  }
+}
+
+/** Runs one of the server's programs to its end, as the owner of the folder's files. */
+async function asOwner(folder: string, program: ProgramName, args: string[]): Promise<void> {
+  const prefix = await asOrdinaryUser(folder)
+  const done = await run(...withPrefix(prefix, findProgram(program), args), { timeout: 60_000, cwd: '/' })
+  if (done.code !== 0) throw new Error(`${program}: ${done.stderr}`)
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
   }
 }
 

@@ -84,6 +84,8 @@ const PROGRAMS = {
   mosh: 'mosh',
   unbound: 'unbound',
   initdb: 'postgresql-15',
+  pg_basebackup: 'postgresql-client-15',
+  pgbouncer: 'pgbouncer',
   postgres: 'postgresql-15',
   'ldns-keygen': 'ldnsutils',
   'ldns-signzone': 'ldnsutils',

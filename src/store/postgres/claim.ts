@@ -6,8 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { type PostgresPlace, placeText } from '../../model/database.ts'
 import { StoreClaimedError } from '../engine/errors.ts'
+import { clientConfig } from './connection.ts'
 import { storeErrorOf } from './errors.ts'
-import { clientConfig } from './pool.ts'
+import { type Primary, requirePrimary } from './primary.ts'
 
 /** Key of the advisory lock: `brok` as a number. */
 export const CLAIM = 0x62726f6b
@@ -21,12 +22,14 @@ const ALIVE = 'set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; se
 
 export class Claim {
   readonly #place: PostgresPlace
+  readonly #primary: Primary
   readonly #onTaken: (error: StoreClaimedError) => void
   #client: pg.Client | undefined
   #isReleased = false
 
-  private constructor(place: PostgresPlace, onTaken: (error: StoreClaimedError) => void) {
+  private constructor(place: PostgresPlace, primary: Primary, onTaken: (error: StoreClaimedError) => void) {
     this.#place = place
+    this.#primary = primary
     this.#onTaken = onTaken
   }
 
@@ -34,8 +37,12 @@ export class Claim {
    * Claims the database. `onTaken` is called if another broker has claimed it while the connection was lost.
    * @throws StoreClaimedError
    */
-  static async open(place: PostgresPlace, onTaken: (error: StoreClaimedError) => void): Promise<Claim> {
-    const claim = new Claim(place, onTaken)
+  static async open(
+    place: PostgresPlace,
+    primary: Primary,
+    onTaken: (error: StoreClaimedError) => void,
+  ): Promise<Claim> {
+    const claim = new Claim(place, primary, onTaken)
     await claim.#take()
     return claim
   }
@@ -46,10 +53,11 @@ export class Claim {
   }
 
   async #take(): Promise<void> {
-    const client = new pg.Client(clientConfig(this.#place))
+    const client = new pg.Client(clientConfig(this.#place, this.#primary.current))
     client.on('error', () => undefined)
     try {
       await client.connect()
+      await requirePrimary(client)
       await client.query(ALIVE)
       const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
         CLAIM,
@@ -78,6 +86,7 @@ export class Claim {
         }
       }
       await sleep(AGAIN_MS, undefined, { ref: false })
+      if (this.#primary.isOneOfSeveral) await this.#primary.find().catch(() => undefined)
     }
   }
 }

@@ -20,6 +20,9 @@ import { nameOf } from '../engine/kept-query.ts'
 import { isSearch, PostgresCompiler } from './compiler.ts'
 import { isBroken, storeErrorOf } from './errors.ts'
 import type { ListReader } from './lists.ts'
+import { type Commit, isDone } from './lost-answers.ts'
+import type { Pool } from './pool.ts'
+import { timelineOf } from './primary.ts'
 import { cleaned } from './values.ts'
 
 /** Time for a search; SQLite's counts characters instead. */
@@ -27,9 +30,9 @@ export const SEARCH_MS = 3000
 
 export interface Connections {
   /** For all but searches and lists. */
-  pool: pg.Pool
+  pool: Pool
   /** For searches and lists. */
-  reading: pg.Pool
+  reading: Pool
   lists: ListReader
   /** Milliseconds for a search. */
   searchMs: number
@@ -90,7 +93,7 @@ class PostgresEngineDriver implements Driver {
 
   async destroy(): Promise<void> {
     const { pool, reading } = this.#connections
-    await Promise.all([pool.end(), reading.end()])
+    await Promise.all([pool.close(), reading.close()])
   }
 }
 
@@ -99,20 +102,36 @@ class Turn implements DatabaseConnection {
   readonly #connections: Connections
   #client: pg.PoolClient | undefined
   #isBroken = false
+  /** Absent if the transaction only reads. */
+  #commit: Commit | undefined
 
   constructor(connections: Connections) {
     this.#connections = connections
   }
 
   async begin({ isolationLevel = 'serializable', accessMode }: TransactionSettings): Promise<void> {
-    this.#client = await take(this.#connections.pool)
+    this.#client = await this.#connections.pool.take()
     const mode = accessMode === undefined ? '' : ` ${accessMode}`
-    await this.#run(this.#client, CompiledQuery.raw(`begin isolation level ${isolationLevel}${mode}`))
+    const begin = `begin isolation level ${isolationLevel}${mode}`
+    if (accessMode === 'read only') {
+      await this.#run(this.#client, CompiledQuery.raw(begin))
+      return
+    }
+    const text = `${begin}; select pg_current_xact_id()::text as xid`
+    const { rows } = await this.#run(this.#client, CompiledQuery.raw(text))
+    this.#commit = { xid: rows[0].xid, timeline: timelineOf(this.#client) }
   }
 
   async commit(): Promise<void> {
     const client = this.#client!
-    const { command } = await this.#run(client, CompiledQuery.raw('commit'))
+    let command: string
+    try {
+      command = (await this.#run(client, CompiledQuery.raw('commit'))).command
+    } catch (error) {
+      if (!this.#isBroken || !this.#commit || !(await isDone(this.#connections.pool, this.#commit)))
+        throw error
+      return
+    }
     // The answer to the commit of a transaction that has failed.
     if (command !== 'COMMIT') throw new StoreError('the transaction had failed before its commit')
   }
@@ -134,10 +153,10 @@ class Turn implements DatabaseConnection {
     }
     const { pool, reading, searchMs } = this.#connections
     if (!isSearch(query)) {
-      this.#client = await take(pool)
+      this.#client = await pool.take()
       return resultOf(await this.#run(this.#client, query))
     }
-    this.#client = await take(reading)
+    this.#client = await reading.take()
     await this.#run(
       this.#client,
       CompiledQuery.raw(`begin read only; set local statement_timeout = ${searchMs}`),
@@ -160,7 +179,7 @@ class Turn implements DatabaseConnection {
     const { reading, lists, searchMs } = this.#connections
     const parameters = query.parameters.map(cleaned)
     const limit = isSearch(query) ? searchMs : undefined
-    for await (const rows of lists.rows(() => take(reading), { text: query.sql, parameters, most, limit }))
+    for await (const rows of lists.rows(() => reading.take(), { text: query.sql, parameters, most, limit }))
       yield { rows: rows as R[] }
   }
 
@@ -174,14 +193,6 @@ class Turn implements DatabaseConnection {
       this.#isBroken ||= isBroken(error)
       throw storeErrorOf(error, search)
     }
-  }
-}
-
-async function take(pool: pg.Pool): Promise<pg.PoolClient> {
-  try {
-    return await pool.connect()
-  } catch (error) {
-    throw storeErrorOf(error)
   }
 }
 

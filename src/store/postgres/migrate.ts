@@ -42,7 +42,7 @@ export async function requireUsable(
   client: pg.Client,
   migrations: readonly Migration[],
 ): Promise<number | undefined> {
-  await requireWritable(client)
+  await requireEncoding(client)
   const tables = await tablesIn(client)
   if (tables.length === 0) {
     await requireRight(client)
@@ -85,14 +85,11 @@ async function locked(client: pg.Client, work: () => Promise<unknown>): Promise<
   }
 }
 
-async function requireWritable(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ standby: boolean; readonly: string; encoding: string }>(
-    `select pg_is_in_recovery() as standby, current_setting('transaction_read_only') as readonly,
-      current_setting('server_encoding') as encoding`,
+async function requireEncoding(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ encoding: string }>(
+    "select current_setting('server_encoding') as encoding",
   )
-  if (rows[0]?.standby) throw new SchemaError('it is a standby, which takes no writes: name the primary')
-  if (rows[0]?.readonly !== 'off') throw new SchemaError('it is read-only')
-  const { encoding } = rows[0]
+  const encoding = rows[0]?.encoding
   if (encoding !== 'UTF8')
     throw new SchemaError(`its encoding is ${encoding}: make one with the encoding UTF8`)
 }

@@ -7,11 +7,13 @@ import { SchemaError, StoreError } from '../engine/errors.ts'
 import type { Migration } from '../engine/versions.ts'
 import type { Db, Schema } from '../migrations/schema.ts'
 import { Claim } from './claim.ts'
+import { clientConfig } from './connection.ts'
 import { PostgresEngineDialect, SEARCH_MS } from './dialect.ts'
 import { storeErrorOf } from './errors.ts'
 import { ListReader } from './lists.ts'
 import { migratePostgres, requireUsable } from './migrate.ts'
-import { clientConfig, makePool } from './pool.ts'
+import { Pool } from './pool.ts'
+import { Primary, requirePrimary } from './primary.ts'
 
 /** Connections of a process, and those of them for searches and lists. */
 const MAX_CONNECTIONS = 10
@@ -39,28 +41,37 @@ export async function openPostgres(
   { postgres: place, folder, searchMs = SEARCH_MS }: PostgresOptions,
   { now, migrations }: { now: () => number; migrations: readonly Migration[] },
 ): Promise<OpenPostgres> {
-  await inWords(place, () => connected(place, (client) => migratePostgres(client, now(), migrations)))
-  const pool = makePool(place, MAX_CONNECTIONS)
+  const primary = new Primary(place)
+  await inWords(place, () =>
+    connected(place, primary, (client) => migratePostgres(client, now(), migrations)),
+  )
+  const pool = new Pool(place, primary, MAX_CONNECTIONS)
   const dialect = new PostgresEngineDialect({
     pool,
-    reading: makePool(place, MAX_READING),
+    reading: new Pool(place, primary, MAX_READING),
     lists: new ListReader(join(folder, 'sallyport.pg')),
     searchMs,
   })
   return {
     db: new Kysely<Schema>({ dialect }),
     claim: async (onTaken) => {
-      const claim = await Claim.open(place, onTaken)
+      const claim = await Claim.open(place, primary, onTaken)
       return () => claim.release()
     },
   }
 }
 
-async function connected<T>(place: PostgresPlace, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client(clientConfig(place, { isPatient: true }))
+async function connected<T>(
+  place: PostgresPlace,
+  primary: Primary,
+  work: (client: pg.Client) => Promise<T>,
+): Promise<T> {
+  if (primary.isOneOfSeveral) await primary.find()
+  const client = new pg.Client(clientConfig(place, primary.current, { isPatient: true }))
   client.on('error', () => undefined)
   try {
     await client.connect()
+    await requirePrimary(client)
     return await work(client)
   } finally {
     await client.end().catch(() => undefined)
@@ -74,7 +85,9 @@ export async function probePostgres(
   place: PostgresPlace,
   migrations: readonly Migration[],
 ): Promise<string | undefined> {
-  return await inWords(place, () => connected(place, (client) => requireUsable(client, migrations))).then(
+  return await inWords(place, () =>
+    connected(place, new Primary(place), (client) => requireUsable(client, migrations)),
+  ).then(
     () => undefined,
     (error: Error) => error.message,
   )

@@ -1,77 +1,67 @@
-/** Connections to one database: their settings, and the time-outs without which a dead network would hang. */
-import { readFileSync } from 'node:fs'
-import { checkServerIdentity, type PeerCertificate } from 'node:tls'
+/** Connections to the primary of a database, kept for the next use. */
 import pg from 'pg'
 import type { PostgresPlace } from '../../model/database.ts'
-import { TYPES } from './values.ts'
+import { clientConfig } from './connection.ts'
+import { isBroken, storeErrorOf } from './errors.ts'
+import { type Primary, requirePrimary } from './primary.ts'
 
 /** Time for a connection, or for a free one of the pool. */
 const CONNECT_MS = 5000
-/** Time for a statement, by the server's clock. */
-const STATEMENT_MS = 30_000
-/**
- * Time for an answer, by ours: a server that is gone does not end its statements, and one whose standby is gone
- * ends no commit (postgresql.org/docs/15/warm-standby.html, 27.2.8.3).
- */
-const ANSWER_MS = STATEMENT_MS + 5000
-/** Time in which a transaction may do nothing; the server ends it then, and frees its locks. */
-const IDLE_MS = 60_000
-const KEEP_ALIVE_MS = 10_000
 
-/** Settings of a session, whatever the server's, the database's and the user's are. */
-const SETTINGS = {
-  client_encoding: 'UTF8',
-  bytea_output: 'hex',
-  standard_conforming_strings: 'on',
-  // A reported event is on the disk (invariant 2).
-  synchronous_commit: 'on',
-  default_transaction_isolation: 'read\\ committed',
-  statement_timeout: String(STATEMENT_MS),
-  idle_in_transaction_session_timeout: String(IDLE_MS),
-  // The targets of a user are ten tables: with fewer to choose among, all services were read. Kept queries are planned
-  // a few times only.
-  join_collapse_limit: '12',
-}
+export class Pool {
+  readonly #primary: Primary
+  readonly #pool: pg.Pool
 
-/** Returns the settings of a client of `pg`; `isPatient`: without a limit of time for statements. */
-export function clientConfig(place: PostgresPlace, { isPatient = false } = {}): pg.ClientConfig {
-  const { host, port, user, database, password, tls } = place
-  const settings = Object.entries(isPatient ? { ...SETTINGS, statement_timeout: '0' } : SETTINGS)
-  return {
-    host,
-    port,
-    user,
-    database,
-    // A function, so that no object that could be logged has it; and never one of the environment.
-    password: () => password?.revealText() ?? '',
-    ssl: tls ? tlsOptions(host, tls.ca) : false,
-    application_name: 'sallyport',
-    options: settings.map(([name, value]) => `-c ${name}=${value}`).join(' '),
-    connectionTimeoutMillis: CONNECT_MS,
-    ...(!isPatient && { query_timeout: ANSWER_MS }),
-    keepAlive: true,
-    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
-    types: TYPES,
+  /** `max` connections at most, opened on demand. */
+  constructor(place: PostgresPlace, primary: Primary, max: number) {
+    this.#primary = primary
+    this.#pool = new pg.Pool({
+      max,
+      connectionTimeoutMillis: CONNECT_MS,
+      // The primary may be another host by the time of a connection.
+      Client: class extends pg.Client {
+        constructor() {
+          super(clientConfig(place, primary.current))
+        }
+      },
+      onConnect: requirePrimary,
+    })
+    // Without a listener an error of a connection, idle or in use, would end the process. Its user gets the error
+    // of the statement, and an idle one leaves the pool.
+    const ignore = () => undefined
+    this.#pool.on('error', ignore)
+    this.#pool.on('connect', (client) => client.on('error', ignore))
   }
-}
 
-function tlsOptions(host: string, ca: string | undefined) {
-  return {
-    rejectUnauthorized: true,
-    minVersion: 'TLSv1.2' as const,
-    ...(ca !== undefined && { ca: readFileSync(ca, 'utf8') }),
-    // Node would take an address for no name at all.
-    checkServerIdentity: (_: string, certificate: PeerCertificate) => checkServerIdentity(host, certificate),
+  /** Returns a connection, for the caller to release. @throws StoreUnavailableError */
+  async take(): Promise<pg.PoolClient> {
+    try {
+      return await this.#pool.connect().catch(async (error: unknown) => {
+        if (!this.#primary.isOneOfSeveral) throw error
+        await this.#primary.find()
+        return await this.#pool.connect()
+      })
+    } catch (error) {
+      throw storeErrorOf(error)
+    }
   }
-}
 
-/** Makes a pool of at most `max` connections, opened on demand. */
-export function makePool(place: PostgresPlace, max: number): pg.Pool {
-  const pool = new pg.Pool({ ...clientConfig(place), max })
-  // An error of a connection without a listener would end the process. A statement has its own error, and an idle
-  // connection leaves the pool.
-  const ignore = () => undefined
-  pool.on('error', ignore)
-  pool.on('connect', (client) => client.on('error', ignore))
-  return pool
+  /** Returns the rows of one statement. @throws StoreError */
+  async query<Row>(text: string, parameters: unknown[]): Promise<Row[]> {
+    const client = await this.take()
+    let failure: unknown
+    try {
+      return (await client.query(text, parameters)).rows
+    } catch (error) {
+      failure = error
+      throw storeErrorOf(error)
+    } finally {
+      client.release(failure !== undefined && isBroken(failure))
+    }
+  }
+
+  /** Closes all connections when they are released. */
+  async close(): Promise<void> {
+    await this.#pool.end()
+  }
 }

@@ -1,0 +1,115 @@
+/**
+ * The primary among the hosts of a database: the one that is no standby. The others take over when it fails, so
+ * each new connection asks its host what it is, and all hosts are asked when that one does not answer.
+ */
+import pg from 'pg'
+import { hostText, type PostgresHost, type PostgresPlace } from '../../model/database.ts'
+import { SchemaError, StoreUnavailableError } from '../engine/errors.ts'
+import { clientConfig } from './connection.ts'
+import { storeErrorOf } from './errors.ts'
+
+/** Time for a host to say what it is. A host that needs longer is no help to those who wait. */
+const ASK_MS = 2000
+
+/** Connects to a host and asks it whether it takes writes. */
+export class Primary {
+  readonly #place: PostgresPlace
+  #current: PostgresHost
+  #finding: Promise<void> | undefined
+
+  constructor(place: PostgresPlace) {
+    this.#place = place
+    this.#current = place.hosts[0]!
+  }
+
+  /** The host of new connections. */
+  get current(): PostgresHost {
+    return this.#current
+  }
+
+  /** Whether there are other hosts to ask. */
+  get isOneOfSeveral(): boolean {
+    return this.#place.hosts.length > 1
+  }
+
+  /**
+   * Asks all hosts at once, and makes the first that takes writes the current one. Callers at the same time share
+   * the answers.
+   * @throws StoreUnavailableError with what each host said, SchemaError if one of them is no database for us
+   */
+  find(): Promise<void> {
+    this.#finding ??= this.#askAll().finally(() => {
+      this.#finding = undefined
+    })
+    return this.#finding
+  }
+
+  async #askAll(): Promise<void> {
+    const { hosts } = this.#place
+    try {
+      this.#current = await Promise.any(hosts.map((host) => this.#ask(host)))
+    } catch (error) {
+      const { errors } = error as AggregateError & { errors: Error[] }
+      const flaw = errors.find((one) => one instanceof SchemaError)
+      if (flaw) throw flaw
+      const said = hosts.map((host, index) => `${hostText(host)}: ${errors[index]?.message}`)
+      throw new StoreUnavailableError(`none of its hosts takes writes (${said.join('; ')})`)
+    }
+  }
+
+  async #ask(host: PostgresHost): Promise<PostgresHost> {
+    const client = new pg.Client({
+      ...clientConfig(this.#place, host),
+      connectionTimeoutMillis: ASK_MS,
+      query_timeout: ASK_MS,
+    })
+    // An error after the answer is of no interest, and without a listener it would end the process.
+    client.on('error', () => undefined)
+    try {
+      await client.connect()
+      await requirePrimary(client)
+      return host
+    } catch (error) {
+      throw storeErrorOf(error)
+    } finally {
+      // Its answer may never come.
+      void client.end().catch(() => undefined)
+    }
+  }
+}
+
+interface Role {
+  standby: boolean
+  readonly: string
+  pid: number
+  timeline: string
+}
+
+const timelines = new WeakMap<pg.ClientBase, string>()
+
+/** Returns the timeline of a checked connection's server: a failover begins a new one. */
+export function timelineOf(client: pg.ClientBase): string {
+  return timelines.get(client) ?? ''
+}
+
+/**
+ * Checks a new connection: it must be to a primary, and to the server itself. A pooler such as PgBouncer gives a
+ * connection's statements to ever other connections of its own, so that settings, locks and cursors get lost.
+ * @throws StoreUnavailableError, SchemaError
+ */
+export async function requirePrimary(client: pg.ClientBase): Promise<void> {
+  const { rows } = await client.query<Role>(
+    `select pg_is_in_recovery() as standby, current_setting('transaction_read_only') as readonly,
+      pg_backend_pid() as pid,
+      case when pg_is_in_recovery() then '' else substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) end as timeline`,
+  )
+  const { standby, readonly, pid, timeline } = rows[0]!
+  timelines.set(client, timeline)
+  // A pooler makes up the number of a connection.
+  if (pid !== (client as unknown as { processID: number }).processID)
+    throw new SchemaError(
+      'a connection pooler such as PgBouncer stands before it, and would lose locks and settings: name the server itself',
+    )
+  if (standby) throw new StoreUnavailableError('it is a standby, which takes no writes')
+  if (readonly !== 'off') throw new StoreUnavailableError('it is read-only')
+}

@@ -1,0 +1,177 @@
+/** A database of several hosts, with real ones: which is the primary, and what stands in its place. */
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { Kysely, sql } from 'kysely'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { PostgresHost, PostgresPlace } from '../../../src/model/database.ts'
+import { PostgresEngineDialect } from '../../../src/store/postgres/dialect.ts'
+import { ListReader } from '../../../src/store/postgres/lists.ts'
+import { Pool } from '../../../src/store/postgres/pool.ts'
+import { Primary } from '../../../src/store/postgres/primary.ts'
+import { type PgBouncer, startPgBouncer } from '../../peers/pgbouncer.ts'
+import { type Postgres, type Standby, startPostgres } from '../../peers/postgres.ts'
+import { freePort } from '../../peers/process.ts'
+import { describeWithPeers } from '../../peers/program.ts'
+import { OWNER } from '../../peers/sql.ts'
+
+const HOST = '127.0.0.1'
+const placeOf = (...ports: number[]): PostgresPlace => ({
+  hosts: ports.map((port): PostgresHost => ({ host: HOST, port })),
+  user: OWNER,
+  database: 'postgres',
+})
+
+let pools: Pool[]
+beforeEach(() => {
+  pools = []
+})
+afterEach(async () => {
+  await Promise.all(pools.map((pool) => pool.close()))
+})
+
+function poolOf(place: PostgresPlace): Pool {
+  const pool = new Pool(place, new Primary(place), 2)
+  pools.push(pool)
+  return pool
+}
+
+function kyselyOn(pool: Pool): Kysely<unknown> {
+  const lists = new ListReader('/nonexistent')
+  return new Kysely({
+    dialect: new PostgresEngineDialect({ pool, reading: pool, lists, searchMs: 1000 }),
+  })
+}
+
+const portOf = async (pool: Pool) =>
+  (await pool.query<{ port: string }>("select current_setting('port') as port", []))[0]?.port
+
+describeWithPeers('a database of several hosts', ['initdb', 'postgres', 'pg_basebackup'], () => {
+  let primary: Postgres
+  let standby: Standby
+  beforeEach(async () => {
+    primary = await startPostgres()
+    standby = await primary.standby()
+  })
+  afterEach(async () => {
+    await standby.stop()
+    await primary.stop()
+  })
+
+  test('is the one that takes writes, in whatever order they are named', async () => {
+    const absent = await freePort()
+    for (const ports of [
+      [standby.port, primary.port],
+      [absent, standby.port, primary.port],
+      [primary.port, absent],
+    ])
+      expect(await portOf(poolOf(placeOf(...ports)))).toBe(String(primary.port))
+  })
+
+  test('is the standby when it has been promoted, and the old one is gone', async () => {
+    const pool = poolOf(placeOf(primary.port, standby.port))
+    expect(await portOf(pool)).toBe(String(primary.port))
+    await primary.kill()
+    // The connection at hand is lost; what is asked next finds a new one.
+    await expect(portOf(pool)).rejects.toMatchObject({ name: 'StoreUnavailableError' })
+    await expect(portOf(pool)).rejects.toThrow(`none of its hosts takes writes (${HOST}:${primary.port}: `)
+    await standby.promote()
+    expect(await portOf(pool)).toBe(String(standby.port))
+  })
+
+  test('a standby alone is refused in words', async () => {
+    await expect(portOf(poolOf(placeOf(standby.port)))).rejects.toThrow(
+      'the database cannot be used: it is a standby, which takes no writes',
+    )
+  })
+
+  test('a host that accepts and says nothing does not hold up the others', async () => {
+    const held: Socket[] = []
+    const silent: Server = createServer((socket) => held.push(socket))
+    await new Promise<void>((resolve) => silent.listen(0, HOST, resolve))
+    const { port } = silent.address() as { port: number }
+    const place = placeOf(port, primary.port)
+    const found = new Primary(place)
+    await found.find()
+    expect(found.current.port).toBe(primary.port)
+    for (const socket of held) socket.destroy()
+    silent.close()
+  })
+})
+
+describeWithPeers('a server', ['initdb', 'postgres', 'pgbouncer'], () => {
+  let server: Postgres
+  beforeAll(async () => {
+    server = await startPostgres()
+  })
+  afterAll(() => server.stop())
+
+  test.each([
+    [[], 'unsupported startup parameter'],
+    [['options'], 'a connection pooler such as PgBouncer stands before it'],
+  ])('behind PgBouncer is refused in words (%j dropped)', async (ignored, words) => {
+    const bouncer: PgBouncer = await startPgBouncer(server, ignored)
+    try {
+      await expect(portOf(poolOf(placeOf(bouncer.port)))).rejects.toThrow(words)
+      const several = poolOf(placeOf(bouncer.port, bouncer.port))
+      await expect(portOf(several)).rejects.toThrow(words)
+    } finally {
+      await bouncer.stop()
+    }
+  })
+
+  test('whose connections are ended does not end the process', async () => {
+    const pool = poolOf(placeOf(server.port))
+    const client = await pool.take()
+    const [idle] = await pool.query<{ pid: number }>('select pg_backend_pid() as pid', [])
+    await server.sql('select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()')
+    await expect(client.query('select 1')).rejects.toThrow()
+    client.release(true)
+    const [next] = await pool.query<{ pid: number }>('select pg_backend_pid() as pid', [])
+    expect(next!.pid).not.toBe(idle!.pid)
+  })
+
+  // A connection through this ends when the server's answer to `until` would come back.
+  async function cutter(until: string, reachesServer: boolean) {
+    let isArmed = true
+    const proxy = createServer((near) => {
+      const far = connect(server.port, HOST)
+      let isCut = false
+      const end = () => {
+        near.destroy()
+        far.destroy()
+      }
+      near.on('data', (data) => {
+        if (isArmed && data.includes(until)) {
+          isArmed = false
+          isCut = true
+          if (!reachesServer) return end()
+        }
+        far.write(data)
+      })
+      far.on('data', (data) => (isCut ? end() : near.write(data)))
+      for (const socket of [near, far]) socket.on('error', end).on('close', end)
+    })
+    await new Promise<void>((resolve) => proxy.listen(0, HOST, resolve))
+    return { port: (proxy.address() as { port: number }).port, close: () => proxy.close() }
+  }
+
+  test.each([
+    ['stands', true],
+    ['does not stand', false],
+  ])('whose answer to a commit is lost is asked: it %s', async (_, stands) => {
+    await server.sql('create table if not exists kept (note text)')
+    await server.sql('delete from kept')
+    const proxy = await cutter('commit\0', stands)
+    const db = kyselyOn(poolOf(placeOf(proxy.port)))
+    try {
+      const done = db.transaction().execute(async (tx) => {
+        await sql`insert into kept values ('x')`.execute(tx)
+        return 'done'
+      })
+      if (stands) expect(await done).toBe('done')
+      else await expect(done).rejects.toMatchObject({ name: 'StoreUnavailableError' })
+      expect(await server.sql('select * from kept')).toHaveLength(stands ? 1 : 0)
+    } finally {
+      proxy.close()
+    }
+  })
+})
