@@ -31,7 +31,6 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
   ],
   postgres: ['test/store/postgres/**/*.test.ts'],
   peers: [
-    'test/store/postgres/hosts.test.ts',
     'test/api/**/*.test.ts',
     'test/audit/{memory-of-feeds,snmp,syslog}.test.ts',
     'test/audit/events/catalogue.test.ts',
