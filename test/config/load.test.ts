@@ -244,7 +244,7 @@ snmp:
       'snmp: { traps: [ { host: a, community: 71070071 } ] }',
       'snmp: { traps: [ { host: a, community: "hunter2 } ] }',
       'snmp: { traps: [ { host: a, community: hunter2, community: hunter2 } ] }',
-      'database: { url: "postgres://sallyport:hunter2@db,db2/x" }',
+      'database: { url: "postgres://sallyport:hunter2@db,,db2/x" }',
       'database: { url: "mysql://sallyport:hunter2@db/x" }',
     ]) {
       expect(problems(text).length, text).toBeGreaterThan(0)

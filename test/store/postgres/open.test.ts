@@ -81,7 +81,7 @@ describe('a database', () => {
   })
 
   it('that cannot be reached is named', async () => {
-    await expect(open({ place: { port: 1 } })).rejects.toThrow(
+    await expect(open({ place: { hosts: [{ host: '127.0.0.1', port: 1 }] } })).rejects.toThrow(
       /postgres:\/\/sallyport@127.0.0.1:1\/.*ECONNREFUSED/,
     )
   })
