@@ -189,6 +189,8 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     })
     refuseAmbiguous(request.raw, request.originalUrl)
     if (request.is404) return
+    // Not later, when a statement fails: what could be answered without the database could not be audited in order.
+    if (deps.store.reach.away) throw new ApiError('store_unavailable')
     const need = needOf(request.method, request.routeOptions.url ?? '')
     // A link from another site may open the reference, and nothing else.
     if (need !== 'public' || !READING.includes(request.method)) refuseCrossSite(request)

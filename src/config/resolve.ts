@@ -329,6 +329,7 @@ export function resolveConfig(
     },
     dns: { servers: content.dns.servers.map((server, i) => resolver.dnsServer(server, i)) },
     database: resolver.database(content.database.url),
+    databaseGrace: resolver.duration(content.database.grace, ['database', 'grace'], 0),
     masterKey: 'file' in master ? { file: resolver.path(master.file) } : master,
     audit: {
       keepDays: content.audit.keep_days,

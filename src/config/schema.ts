@@ -237,6 +237,11 @@ export const ConfigSchema = Type.Object(
           description:
             'the database: a file, or a PostgreSQL server, whose certificate must be for HOST (by an authority of the file sslrootcert, if given) unless sslmode is disable',
         }),
+        grace: Duration({
+          default: '60s',
+          description:
+            'how long running sessions go on while a database on another machine cannot be used; 0s: they end at once',
+        }),
       },
       { ...closed, default: {} },
     ),

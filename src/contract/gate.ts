@@ -95,6 +95,8 @@ export type AuthenticateAnswer =
   | { result: 'rejected' }
   /** The login string is malformed; `message` shows the user the syntax. */
   | { result: 'malformed'; message: string }
+  /** Nobody can sign in at the moment, whatever the proof. */
+  | { result: 'unavailable'; message: string }
 
 /** One round of prompts. */
 export interface Challenge {

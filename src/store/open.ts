@@ -16,6 +16,7 @@ import { domainRepository } from './domains.ts'
 import { alone } from './engine/commits.ts'
 import { NodeSqliteDialect } from './engine/dialect.ts'
 import { Patterns } from './engine/patterns.ts'
+import { ALWAYS_THERE } from './engine/reach.ts'
 import { ReadingThread } from './engine/reading-thread.ts'
 import { WalSync } from './engine/wal-sync.ts'
 import { hostKeyRepository } from './host-keys.ts'
@@ -102,11 +103,11 @@ function openSqlite({ path }: SqliteOptions, newId: () => string, now: () => num
     const { rows } = await sql<{ data_version: number }>`pragma data_version`.execute(db)
     return rows[0]?.data_version ?? 0
   }
-  return storeOn({ db, newId }, { claim: async () => async () => undefined, dataVersion })
+  return storeOn({ db, newId }, { claim: async () => async () => undefined, dataVersion, reach: ALWAYS_THERE })
 }
 
 /** Creates the repositories on a database, or on one transaction of it. */
-function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'dataVersion'>): Store {
+function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'dataVersion' | 'reach'>): Store {
   const { db, newId } = context
   return {
     users: userRepository(context),

@@ -30,6 +30,9 @@ import type {
 import type { ProfileRights } from '../model/profile-rights.ts'
 import type { Profile } from '../model/profiles.ts'
 import type { Search } from '../search/bind.ts'
+import type { Reach } from './engine/reach.ts'
+
+export type { Away, Reach } from './engine/reach.ts'
 
 export interface Page {
   /** -1 for all. */
@@ -402,5 +405,6 @@ export interface Store {
   claim(onTaken: (error: Error) => void): Promise<() => Promise<void>>
   /** Returns a number that differs if another process has written since. Cheap. */
   dataVersion(): Promise<number>
+  reach: Reach
   close(): Promise<void>
 }

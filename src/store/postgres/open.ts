@@ -4,14 +4,17 @@ import { Kysely } from 'kysely'
 import pg from 'pg'
 import { type PostgresPlace, placeText } from '../../model/database.ts'
 import { SchemaError, StoreError } from '../engine/errors.ts'
+import type { Reach } from '../engine/reach.ts'
 import type { Migration } from '../engine/versions.ts'
 import type { Db, Schema } from '../migrations/schema.ts'
 import { Claim } from './claim.ts'
 import { PostgresEngineDialect, SEARCH_MS } from './dialect.ts'
 import { storeErrorOf } from './errors.ts'
+import { guarded } from './guarded.ts'
 import { ListReader } from './lists.ts'
 import { migratePostgres, requireUsable } from './migrate.ts'
-import { clientConfig, makePool } from './pool.ts'
+import { clientConfig, cutter, makePool } from './pool.ts'
+import { PostgresReach } from './reach.ts'
 import { Writer } from './writers.ts'
 
 /** Connections of a process, and those of them for searches and lists. */
@@ -31,6 +34,7 @@ export interface OpenPostgres {
   db: Db
   claim: (onTaken: (error: Error) => void) => Promise<() => Promise<void>>
   dataVersion: () => Promise<number>
+  reach: Reach
 }
 
 /**
@@ -43,21 +47,28 @@ export async function openPostgres(
 ): Promise<OpenPostgres> {
   await inWords(place, () => connected(place, (client) => migratePostgres(client, now(), migrations)))
   const pool = makePool(place, MAX_CONNECTIONS)
+  const reading = makePool(place, MAX_READING)
   const writer = new Writer(id, now)
   const dialect = new PostgresEngineDialect({
     pool,
-    reading: makePool(place, MAX_READING),
+    reading,
     lists: new ListReader(join(folder, 'sallyport.pg')),
     writer,
     searchMs,
   })
+  const cuts = [cutter(pool), cutter(reading)]
+  const onAway = () => {
+    for (const cut of cuts) cut()
+  }
+  const reach = new PostgresReach({ place, now, onAway })
   return {
-    db: new Kysely<Schema>({ dialect }),
+    db: new Kysely<Schema>({ dialect: guarded(dialect, reach) }),
     claim: async (onTaken) => {
       const claim = await Claim.open(place, onTaken)
       return () => claim.release()
     },
-    dataVersion: () => writer.version(pool),
+    dataVersion: () => reach.hold(() => writer.version(pool)),
+    reach,
   }
 }
 

@@ -1,5 +1,6 @@
 /** Connections to one database: their settings, and the time-outs without which a dead network would hang. */
 import { readFileSync } from 'node:fs'
+import type { Duplex } from 'node:stream'
 import { checkServerIdentity, type PeerCertificate } from 'node:tls'
 import pg from 'pg'
 import type { PostgresPlace } from '../../model/database.ts'
@@ -74,4 +75,19 @@ export function makePool(place: PostgresPlace, max: number): pg.Pool {
   pool.on('error', ignore)
   pool.on('connect', (client) => client.on('error', ignore))
   return pool
+}
+
+/** Returns a function that closes the sockets of all its connections: what waits for an answer fails at once. */
+export function cutter(pool: pg.Pool): () => void {
+  const clients = new Set<pg.PoolClient>()
+  pool.on('connect', (client) => clients.add(client))
+  pool.on('remove', (client) => clients.delete(client))
+  return () => {
+    for (const client of clients) socketOf(client).destroy()
+  }
+}
+
+/** Returns the connection's socket, which the types of `pg` leave out. */
+function socketOf(client: pg.PoolClient): Duplex {
+  return (client as unknown as { connection: { stream: Duplex } }).connection.stream
 }
