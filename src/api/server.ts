@@ -189,7 +189,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     })
     refuseAmbiguous(request.raw, request.originalUrl)
     if (request.is404) return
-    // Not later, when a statement fails: what could be answered without the database could not be audited in order.
+    // Refused before a statement fails: an answer without the database would be audited out of its order.
     if (deps.store.reach.away) throw new ApiError('store_unavailable')
     const need = needOf(request.method, request.routeOptions.url ?? '')
     // A link from another site may open the reference, and nothing else.

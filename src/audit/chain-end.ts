@@ -60,7 +60,7 @@ export class ChainEnd {
     return this.#signed === undefined || this.#signed === this.#head?.sequence
   }
 
-  /** The rows of the last `append`, if nobody knows whether they are stored. */
+  /** The rows of the last `append`, if it is not known whether they are stored. */
   get doubt(): Doubt | undefined {
     const [first] = this.#unanswered
     const last = this.#unanswered.at(-1)

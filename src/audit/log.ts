@@ -14,7 +14,7 @@ import { type Audit, type AuditEvent, EVENTS, type EventCode, kindOf } from './e
 import { cleanFields } from './events/clean.ts'
 import type { EventFields } from './events/fields.ts'
 import type { Backlog, Mark } from './journal/backlog.ts'
-import type { Doubt } from './journal/file.ts'
+import { type Doubt, JournalError } from './journal/file.ts'
 import type { Refusals } from './refusals.ts'
 import { type After, systemAfter } from './sink.ts'
 
@@ -209,7 +209,7 @@ export class AuditLog implements Audit {
     await undefined
     while (this.#hasWork) {
       const group = this.#waiting.splice(0, MAX_GROUP)
-      // What comes while the backlog goes up is put behind it.
+      // Events that come while the backlog goes up are put behind it.
       if (this.#isAway || this.#outages?.backlog.isEmpty === false) {
         await this.#keep(group)
         if (!this.#isAway && !this.#isPaused) await this.#goUp()
@@ -273,6 +273,8 @@ export class AuditLog implements Audit {
     } catch (error) {
       if (this.#isAway) return
       onError(error as Error)
+      // Said once, and what follows can go up.
+      if (error instanceof JournalError) return
       this.#isPaused = true
       setTimeout(() => {
         this.#isPaused = false

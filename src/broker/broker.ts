@@ -196,8 +196,7 @@ export class Broker {
       register: sealedRegister(parts.store.settings, parts.vault),
       audit: this.#audit,
       onError: (error) => {
-        if (!reach.away)
-          options.logger.error({ error }, 'a receiver of events could not be accounted for')
+        if (!reach.away) options.logger.error({ error }, 'a receiver of events could not be accounted for')
       },
     })
     this.#uploader = this.#makeUploader()
@@ -206,6 +205,7 @@ export class Broker {
       nativeCrypto: nativeCryptoAvailable(),
       feeds: () => this.#feeds.feeds,
       freeBytes: () => freeBytes(parts.recordingService.root),
+      isDatabaseAway: () => reach.away !== undefined,
       takeDelays: () => this.#fronts?.takeDelays() ?? [],
       ...(this.#uploader && { uploads: this.#uploadMetrics(this.#uploader) }),
     })
@@ -501,13 +501,17 @@ export class Broker {
     // Nothing can be looked up. It is done at once when the database is back.
     if (this.#parts.store.reach.away) return
     review().catch((error: unknown) => {
+      if (this.#parts.store.reach.away) return
       this.#options.logger.error({ error }, 'running sessions could not be reviewed')
     })
   }
 
-  /** A journal that was changed: what could not be read of it is lost. */
+  /** Tells of a journal that was changed: the events behind the change are lost. */
   #onJournalError(error: Error): void {
-    this.#options.logger.error({ error }, 'events that were kept while the database was away could not be stored')
+    this.#options.logger.error(
+      { error },
+      'events that were kept while the database was away could not be stored',
+    )
     if (!(error instanceof JournalError)) return
     const told = { object_type: 'journal', result: 'failure', reason: error.message }
     this.#audit.record('database.back', told).catch(() => undefined)

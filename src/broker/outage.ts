@@ -48,7 +48,10 @@ export class Outage {
     this.#tell('database.away', { object_type: 'database', object, reason })
     const isStrict = (session: { isStrict: boolean }) => session.isStrict
     const now = 'the database of the audit log cannot be reached'
-    if (grace === 0) return this.#end(now, () => true)
+    if (grace === 0) {
+      this.#end(now, () => true)
+      return
+    }
     this.#end(`${now}, and this session is recorded strictly`, isStrict)
     const after = `the database of the audit log has been unreachable for ${grace / 1000} s`
     this.#ending = setTimeout(() => this.#end(after, () => true), grace)

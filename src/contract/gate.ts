@@ -95,7 +95,7 @@ export type AuthenticateAnswer =
   | { result: 'rejected' }
   /** The login string is malformed; `message` shows the user the syntax. */
   | { result: 'malformed'; message: string }
-  /** Nobody can sign in at the moment, whatever the proof. */
+  /** No proof can be judged at the moment; `message` is for the user. */
   | { result: 'unavailable'; message: string }
 
 /** One round of prompts. */

@@ -1,4 +1,4 @@
-/** What the gate answers while the database is away. */
+/** The gate's answers while the database is away. */
 import { StoreUnavailableError } from '../store/engine/errors.ts'
 import type { Reach } from '../store/store.ts'
 

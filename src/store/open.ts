@@ -103,7 +103,10 @@ function openSqlite({ path }: SqliteOptions, newId: () => string, now: () => num
     const { rows } = await sql<{ data_version: number }>`pragma data_version`.execute(db)
     return rows[0]?.data_version ?? 0
   }
-  return storeOn({ db, newId }, { claim: async () => async () => undefined, dataVersion, reach: ALWAYS_THERE })
+  return storeOn(
+    { db, newId },
+    { claim: async () => async () => undefined, dataVersion, reach: ALWAYS_THERE },
+  )
 }
 
 /** Creates the repositories on a database, or on one transaction of it. */

@@ -2,10 +2,11 @@
  * Debian's PostgreSQL on 127.0.0.1, in a folder of its own. It refuses to run as root: root's tests start it as
  * the package's user.
  */
-import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort, run, startDaemon } from './process.ts'
+import { until } from '../until.ts'
+import { descendants, freePort, run, startDaemon } from './process.ts'
 import { findProgram } from './program.ts'
 import { OWNER, runSql } from './sql.ts'
 
@@ -29,8 +30,8 @@ const SETTINGS = {
 
 export interface Postgres {
   port: number
-  /** The server's process. */
-  pid: number
+  /** The server's process, the first one of it. */
+  readonly pid: number
   /** Folder of the server's files. */
   folder: string
   /** Returns the URL of one of its databases, for `user`. */
@@ -38,6 +39,13 @@ export interface Postgres {
   /** Runs statements in the database, or in `postgres`. Returns the rows of the last one. */
   sql(text: string, database?: string): Promise<Record<string, unknown>[]>
   log(): string
+  /** Kills all its processes, as a power cut would. */
+  kill(): Promise<void>
+  /** Starts it again after `kill`, on the same port and files. */
+  start(): Promise<void>
+  /** Halts all its processes: connections stay, and get no answer. */
+  freeze(): void
+  thaw(): void
   stop(): Promise<void>
 }
 
@@ -68,30 +76,72 @@ async function startIn(folder: string, settings: Readonly<Record<string, string>
   )
   const port = await freePort()
   const options = Object.entries({ ...SETTINGS, ...settings, port: String(port) })
-  const daemon = await startDaemon(
-    ...withPrefix(prefix, findProgram('postgres'), [
-      ...['-D', data],
-      ...options.flatMap(([name, value]) => ['-c', `${name}=${value}`]),
-    ]),
-    /database system is ready to accept connections/,
-    { cwd: '/', timeout: 30_000 },
-  )
+  const start = () =>
+    startDaemon(
+      ...withPrefix(prefix, findProgram('postgres'), [
+        ...['-D', data],
+        ...options.flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+      ]),
+      /database system is ready to accept connections/,
+      { cwd: '/', timeout: 30_000 },
+    )
+  let daemon = await start()
+  let halted: number[] = []
+  const thaw = () => {
+    for (const pid of halted) signal(pid, 'SIGCONT')
+    halted = []
+  }
   const url = (database: string, user = OWNER) =>
     `postgres://${user}@127.0.0.1:${port}/${database}?sslmode=disable`
   return {
     port,
-    pid: daemon.pid,
+    get pid() {
+      return daemon.pid
+    },
     folder: data,
     url,
-    log: daemon.log,
+    log: () => daemon.log(),
     sql: (text, database = 'postgres') => runSql(port, database, text),
+    async kill() {
+      const all = [daemon.pid, ...descendants(daemon.pid)]
+      for (const pid of all) signal(pid, 'SIGKILL')
+      await daemon.ended
+      await daemon.stop()
+      halted = []
+      // The next one looks for processes of this one.
+      await until('the end of its processes', () => all.every((pid) => !existsSync(`/proc/${pid}`)))
+    },
+    async start() {
+      daemon = await start()
+    },
+    freeze() {
+      // The first one first: it starts no others then.
+      for (const pid of [daemon.pid, ...descendants(daemon.pid)]) {
+        signal(pid, 'SIGSTOP')
+        halted.push(pid)
+      }
+      for (const pid of descendants(daemon.pid).filter((one) => !halted.includes(one))) {
+        signal(pid, 'SIGSTOP')
+        halted.push(pid)
+      }
+    },
+    thaw,
     async stop() {
+      thaw()
       // SIGTERM would wait for its clients.
-      process.kill(daemon.pid, 'SIGINT')
+      signal(daemon.pid, 'SIGINT')
       await daemon.ended
       await daemon.stop()
       rmSync(folder, { recursive: true, force: true })
     },
+  }
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }
 

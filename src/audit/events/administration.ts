@@ -190,7 +190,7 @@ export const ADMINISTRATION = {
     fields: ['object_type', 'object', 'duration', 'count', 'result', 'reason'],
     sentence: (f) =>
       f.result === 'failure'
-        ? `events that were kept while the database was away are lost${because(f)}`
+        ? `events that were kept while the database was away could not be stored${because(f)}`
         : `the database is back after ${Math.round(Number(f.duration ?? 0) / 1000)} s, ${f.count ?? 0} events were kept meanwhile`,
   },
 } as const satisfies Record<string, EventKind>

@@ -112,7 +112,7 @@ export class Backlog {
     this.#entries = []
   }
 
-  /** Closes the files; what is in them stays for the next process. */
+  /** Closes the files; their events stay for the next process. */
   async close(): Promise<void> {
     for (const journal of this.#journals) await journal.close()
     this.#journals = []

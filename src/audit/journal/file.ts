@@ -15,7 +15,7 @@ import { Secret } from '../../model/secret.ts'
 import type { Vault } from '../../vault/vault.ts'
 import type { AuditEvent } from '../events/catalogue.ts'
 
-/** Bytes of a journal; what comes later is refused. */
+/** Limit of a journal's bytes; later events are refused. */
 export const MAX_JOURNAL_BYTES = 64 * 2 ** 20
 /** Bytes of them that only the ends of sessions may use. */
 export const ENDS_BYTES = 4 * 2 ** 20
@@ -131,10 +131,11 @@ export class Journal {
     const number = this.#end.number + 1
     const line = this.#sealed(number, events, doubt)
     const isEnd = events.every(({ code }) => ENDS.has(code))
-    if (this.#end.offset + line.length > this.#maximum - (isEnd ? 0 : Math.min(ENDS_BYTES, this.#maximum / 4))) {
-      throw new JournalError(
-        `the journal is full: more than ${this.#maximum} bytes wait for the database`,
-      )
+    if (
+      this.#end.offset + line.length >
+      this.#maximum - (isEnd ? 0 : Math.min(ENDS_BYTES, this.#maximum / 4))
+    ) {
+      throw new JournalError(`the journal is full: more than ${this.#maximum} bytes wait for the database`)
     }
     try {
       await writeAll(this.#file, line, this.#end.offset)

@@ -16,7 +16,7 @@ export interface Reach {
   onChange(listener: (away: Away | undefined) => void): () => void
 }
 
-/** A file beside the broker: what fails there fails for each caller by itself. */
+/** The reach of a file beside the broker, where each failure is one of its caller. */
 export const ALWAYS_THERE: Reach = {
   away: undefined,
   check: async () => true,

@@ -72,7 +72,7 @@ class Guarded implements DatabaseConnection {
   readonly #reach: PostgresReach
   /** Settles with the last statement. */
   last: Promise<unknown> = Promise.resolve()
-  /** Whether nobody waits for the last statement any more. */
+  /** Whether the caller has left the last statement to itself. */
   isLeft = false
 
   constructor(inner: DatabaseConnection, reach: PostgresReach) {

@@ -77,7 +77,7 @@ export function makePool(place: PostgresPlace, max: number): pg.Pool {
   return pool
 }
 
-/** Returns a function that closes the sockets of all its connections: what waits for an answer fails at once. */
+/** Returns a function that closes the sockets of all its connections, so that waiting statements fail at once. */
 export function cutter(pool: pg.Pool): () => void {
   const clients = new Set<pg.PoolClient>()
   pool.on('connect', (client) => clients.add(client))

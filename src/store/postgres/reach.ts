@@ -126,7 +126,8 @@ export class PostgresReach implements Reach {
       this.#client ??= await this.#connect()
       const { rows } = await this.#client.query<{ answer: string }>(QUESTION)
       const answer = rows[0]?.answer ?? ''
-      if (!/^[0-9A-F]+\/[0-9A-F]+$/.test(answer)) throw new Error(`${answer}: it is a standby, or was made read-only`)
+      if (!/^[0-9A-F]+\/[0-9A-F]+$/.test(answer))
+        throw new Error(`${answer}: it is a standby, or was made read-only`)
     } catch (error) {
       throw new Error(plain(storeErrorOf(error).message))
     }
