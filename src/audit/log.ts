@@ -5,6 +5,7 @@
  * back, before all later events.
  */
 import type { KeyObject } from 'node:crypto'
+import { StoreUnavailableError } from '../store/engine/errors.ts'
 import type { AuditRepository, AuditRow, Reach } from '../store/store.ts'
 import type { Anchor } from './anchor.ts'
 import type { StoredEvent } from './chain.ts'
@@ -231,12 +232,13 @@ export class AuditLog implements Audit {
       if (checkpoint) await this.#signedWith(checkpoint)
       else this.#signSoon()
     } catch (error) {
-      if (this.#isAway) {
+      // Of one that was back too soon to be noticed the backlog asks first what stands.
+      if (this.#isAway || (this.#outages && error instanceof StoreUnavailableError)) {
         this.#sealing ||= sealing
         await this.#keep(group, this.#end.doubt)
         return
       }
-      const failure = new Error('the audit log could not be written', { cause: error })
+      const failure = unwritten(error)
       for (const { reject } of group) reject(failure)
       if (sealing) this.#checkpoints?.onError(failure)
     }
@@ -246,13 +248,11 @@ export class AuditLog implements Audit {
   async #keep(group: Waiting[], doubt?: Doubt): Promise<void> {
     if (group.length === 0) return
     try {
-      await this.#outages!.backlog.append(
-        group.map(({ event }) => event),
-        doubt,
-      )
+      const events = group.map(({ event }) => event)
+      await this.#outages!.backlog.append(events, doubt)
       for (const { resolve } of group) resolve()
     } catch (error) {
-      const failure = new Error('the audit log could not be written', { cause: error })
+      const failure = unwritten(error)
       for (const { reject } of group) reject(failure)
     }
   }
@@ -298,3 +298,5 @@ export class AuditLog implements Audit {
     })
   }
 }
+
+const unwritten = (cause: unknown) => new Error('the audit log could not be written', { cause })

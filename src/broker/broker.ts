@@ -506,7 +506,7 @@ export class Broker {
     })
   }
 
-  /** Tells of a journal that was changed: the events behind the change are lost. */
+  /** Reports a journal that was changed: the events behind the change are lost. */
   #onJournalError(error: Error): void {
     this.#options.logger.error(
       { error },

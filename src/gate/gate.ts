@@ -167,7 +167,19 @@ export class BrokerGate implements Gate {
     if (answer.result !== 'opened') return answer
     const running = this.#running.get(answer.session.id)
     // Covers rights that were removed while the session was being opened, before a review could see it.
-    const flaw = await this.#review.flawOf(running)
+    const flaw = await this.#review.flawOf(running).catch(async (error: unknown) => {
+      // Its proxy gets no session that it could close.
+      const reason = 'its rights could not be looked up'
+      await this.close({
+        session: running.id,
+        result: 'failure',
+        reason,
+        rightsUsed: [],
+        bytesIn: 0,
+        bytesOut: 0,
+      })
+      throw error
+    })
     if (flaw === undefined) return answer
     await this.#end(running, flaw)
     return { ...answer, session: { ...answer.session, credentials: [] } }

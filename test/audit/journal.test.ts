@@ -147,6 +147,28 @@ test('are stored after the connection alone was lost', async () => {
   expect(stored()).toEqual(['a'])
 })
 
+test.each([true, false])(
+  'an outage that nobody noticed: stored once, if the commit stood: %s',
+  async (stands) => {
+    const { audit } = process()
+    await command(audit, 'a')
+    const { append, last } = repository
+    repository.append = async (rows) => {
+      if (stands) await append.call(repository, rows)
+      repository.append = append
+      throw new StoreUnavailableError('the connection ended')
+    }
+    repository.last = async () => {
+      repository.last = last
+      throw new StoreUnavailableError('the connection ended')
+    }
+    await command(audit, 'b')
+    await audit.flush()
+    expect(stored()).toEqual(['a', 'b'])
+    expect(kept()).toEqual([])
+  },
+)
+
 test('are stored once if the process is killed after the commit', async () => {
   const before = process()
   reach.change(AWAY)

@@ -31,8 +31,10 @@ class GuardedDriver implements Driver {
     this.#reach = reach
   }
 
-  init(): Promise<void> {
-    return this.#driver.init()
+  /** Called before the first statement; without it there is no `destroy`. */
+  async init(): Promise<void> {
+    await this.#driver.init()
+    this.#reach.start()
   }
 
   async acquireConnection(): Promise<Guarded> {
@@ -62,7 +64,7 @@ class GuardedDriver implements Driver {
   }
 
   async destroy(): Promise<void> {
-    this.#reach.close()
+    await this.#reach.close()
     await this.#driver.destroy()
   }
 }

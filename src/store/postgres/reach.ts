@@ -44,6 +44,10 @@ export class PostgresReach implements Reach {
 
   constructor(options: ReachOptions) {
     this.#options = options
+  }
+
+  /** Begins to watch; `close` ends it. */
+  start(): void {
     void this.#watch()
   }
 
@@ -73,9 +77,11 @@ export class PostgresReach implements Reach {
     })
   }
 
-  close(): void {
+  /** Resolves when its connection is closed, at the latest after the time for an answer. */
+  async close(): Promise<void> {
     this.#closing.abort()
-    this.#drop()
+    await this.#asking
+    await this.#drop()
   }
 
   async #watch(): Promise<void> {
@@ -96,12 +102,13 @@ export class PostgresReach implements Reach {
   }
 
   async #answer(): Promise<void> {
+    if (this.#closing.signal.aborted) return
     const late = new AbortController()
     try {
       await Promise.race([this.#question(), tooLate(late.signal)])
       this.#change(undefined)
     } catch (error) {
-      this.#drop()
+      void this.#drop()
       const { message: reason } = error as Error
       if (!this.#closing.signal.aborted && !this.away) this.#change({ since: this.#options.now(), reason })
     } finally {
@@ -116,7 +123,7 @@ export class PostgresReach implements Reach {
     } catch (error) {
       // The connection may be gone alone: a new one tells.
       if (!kept || this.#client !== kept) throw error
-      this.#drop()
+      void this.#drop()
       await this.#once()
     }
   }
@@ -137,14 +144,15 @@ export class PostgresReach implements Reach {
     const client = new pg.Client({ ...clientConfig(this.#options.place), connectionTimeoutMillis: ANSWER_MS })
     client.on('error', () => undefined)
     await client.connect()
+    if (this.#closing.signal.aborted) await client.end()
     return client
   }
 
-  #drop(): void {
+  /** A question that waits is cut off; the server's part of the end is waited for if none does. */
+  async #drop(): Promise<void> {
     const client = this.#client
     this.#client = undefined
-    // Closes the socket at once if a question waits.
-    void client?.end().catch(() => undefined)
+    await client?.end().catch(() => undefined)
   }
 
   #change(away: Away | undefined): void {
