@@ -88,6 +88,7 @@ export class RdpSignIn {
         case 'accepted':
           return answer.identity
         case 'malformed':
+        case 'unavailable':
           return answer.message
         case 'challenge':
           this.#pending = answer.challenge

@@ -118,6 +118,10 @@ export class TerminalSignIn {
         case 'malformed':
           this.#client.show(`sallyport: ${printable(answer.message)}\r\n`)
           break
+        case 'unavailable':
+          this.#client.show(`sallyport: ${printable(answer.message)}\r\n`)
+          this.#drop()
+          return undefined
         default:
           this.#client.show('Login incorrect\r\n')
       }

@@ -101,6 +101,7 @@ export class VncFront extends Front<VncFrontSecurity> {
         case 'accepted':
           return { accepted: answer.identity }
         case 'malformed':
+        case 'unavailable':
           return { refused: answer.message }
         case 'challenge':
           await gate.leave({ identity: answer.challenge.id })

@@ -195,6 +195,8 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     })
     refuseAmbiguous(request.raw, request.originalUrl)
     if (request.is404) return
+    // Refused before a statement fails: an answer without the database would be audited out of its order.
+    if (deps.store.reach.away) throw new ApiError('store_unavailable')
     const need = needOf(request.method, request.routeOptions.url ?? '')
     // A link from another site may open the reference, and nothing else.
     if (need !== 'public' || !READING.includes(request.method)) refuseCrossSite(request)

@@ -1,17 +1,21 @@
 /**
  * The audit log: stores events as rows of a hash chain in the database, then reports them to the sinks' feeds
  * (feeds/) and the metrics. Fail closed: an event that could not be stored is an error for the caller, which
- * must not act.
+ * must not act. While the database is away, events are stored in a journal, whose entries become rows when it is
+ * back, before all later events.
  */
-import { type KeyObject, randomInt } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { AuditRepository, AuditRow } from '../store/store.ts'
+import type { KeyObject } from 'node:crypto'
+import { StoreUnavailableError } from '../store/engine/errors.ts'
+import type { AuditRepository, AuditRow, Reach } from '../store/store.ts'
 import type { Anchor } from './anchor.ts'
-import { chainCheckpoint, chainRows, type Head, type StoredEvent } from './chain.ts'
-import { CHECKPOINT_MS, CHECKPOINT_ROWS } from './checkpoint.ts'
+import type { StoredEvent } from './chain.ts'
+import { type Appended, ChainEnd } from './chain-end.ts'
+import { CHECKPOINT_MS } from './checkpoint.ts'
 import { type Audit, type AuditEvent, EVENTS, type EventCode, kindOf } from './events/catalogue.ts'
 import { cleanFields } from './events/clean.ts'
 import type { EventFields } from './events/fields.ts'
+import type { Backlog, Mark } from './journal/backlog.ts'
+import { type Doubt, JournalError } from './journal/file.ts'
 import type { Refusals } from './refusals.ts'
 import { type After, systemAfter } from './sink.ts'
 
@@ -24,10 +28,8 @@ const MAX_WAITING = 10_000
 const MAX_WAITING_REFUSALS = 1000
 /** Events of one commit. */
 export const MAX_GROUP = 500
-/** Attempts if another process (a command line beside the broker) appends at the same moment. */
-const MAX_ATTEMPTS = 20
-/** Milliseconds of the longest pause before the second attempt; each further one may be longer by as much. */
-const PAUSE_MS = 2
+/** Milliseconds until the journal is tried again, if the database is there and refuses it. */
+const RETRY_MS = 1000
 
 interface Waiting {
   event: AuditEvent
@@ -47,6 +49,17 @@ export interface AuditLogOptions {
   refusals?: Refusals
   /** Absent if the log is chained, but not signed. */
   checkpoints?: Checkpoints
+  /** Absent if no event outlives an outage of the database. */
+  outages?: Outages
+}
+
+export interface Outages {
+  reach: Reach
+  backlog: Backlog
+  /** Stores the rows and the mark in one transaction. */
+  upload: (rows: AuditRow[], mark: Mark) => Promise<void>
+  /** Called if the backlog cannot go up for now, or if a journal was changed. */
+  onError: (error: Error) => void
 }
 
 export interface Checkpoints {
@@ -58,31 +71,20 @@ export interface Checkpoints {
   after?: After
 }
 
-interface Appended {
-  rows: AuditRow[]
-  /** The checkpoint after the rows, and its event. */
-  checkpoint?: { row: AuditRow; event: StoredEvent }
-}
-
 export class AuditLog implements Audit {
-  readonly #repository: AuditRepository
   readonly #now: () => number
   readonly #onStored: NonNullable<AuditLogOptions['onStored']>
   #waiting: Waiting[] = []
   #writer: Promise<void> | undefined
-  #head: Head | undefined
-  /** False if the head has to be read from the database first. */
-  #headKnown = false
+  readonly #end: ChainEnd
   readonly #checkpoints: Checkpoints | undefined
   readonly #actor: AuditLogOptions['actor']
   readonly #refusals: Refusals | undefined
+  readonly #outages: Outages | undefined
+  /** Whether the backlog waits for another try. */
+  #isPaused = false
   /** Number of refusals that wait for the database. */
   #waitingRefusals = 0
-  /**
-   * The last row that a checkpoint has signed, as far as this process knows. Undefined if it has written none
-   * yet.
-   */
-  #signed: number | undefined
   /** Cancels the scheduled checkpoint. */
   #due: (() => void) | undefined
   #sealing = false
@@ -94,14 +96,19 @@ export class AuditLog implements Audit {
     checkpoints,
     actor,
     refusals,
+    outages,
   }: AuditLogOptions) {
     this.#checkpoints = checkpoints
-    this.#repository = repository
     this.#now = now
+    this.#end = new ChainEnd({ repository, now, key: checkpoints?.key, reach: outages?.reach })
     this.#onStored = onStored
     this.#actor = actor
     this.#refusals = refusals
     if (refusals) refusals.tell = (event) => this.#tellCounted(event)
+    this.#outages = outages
+    outages?.reach.onChange((away) => {
+      if (!away) this.#go()
+    })
   }
 
   /**
@@ -131,7 +138,7 @@ export class AuditLog implements Audit {
     if (isRefusal) this.#waitingRefusals++
     const stored = new Promise<void>((resolve, reject) => {
       this.#waiting.push({ event, resolve, reject })
-      this.#writer ??= this.#write()
+      this.#go()
     })
     return isRefusal ? stored.finally(() => this.#waitingRefusals--) : stored
   }
@@ -159,11 +166,22 @@ export class AuditLog implements Audit {
   async checkpoint({ always = false } = {}): Promise<void> {
     await this.flush()
     if (!this.#checkpoints) return
-    const isSigned = this.#signed === undefined || this.#signed === this.#head?.sequence
-    if (isSigned && !always) return
+    if (this.#end.isSigned && !always) return
     this.#sealing = true
-    this.#writer ??= this.#write()
+    this.#go()
     await this.flush()
+  }
+
+  /**
+   * Stores what earlier processes left in their journals. Call it before the first event.
+   * @throws Error if the database refuses it
+   */
+  async open(): Promise<void> {
+    if (!this.#outages || (await this.#outages.backlog.find()) === 0) return
+    this.#go()
+    await this.flush()
+    if (!this.#outages.backlog.isEmpty)
+      throw new Error('the journal of an earlier outage cannot be stored in the audit log')
   }
 
   /** Stores the waiting and the counted events, and signs them. */
@@ -172,33 +190,100 @@ export class AuditLog implements Audit {
     await this.checkpoint()
   }
 
+  #go(): void {
+    this.#writer ??= this.#write()
+  }
+
+  get #isAway(): boolean {
+    return this.#outages?.reach.away !== undefined
+  }
+
+  /** Whether there is work that can be done now. */
+  get #hasWork(): boolean {
+    if (this.#waiting.length > 0) return true
+    const isBehind = this.#outages?.backlog.isEmpty === false
+    return !this.#isAway && !this.#isPaused && (this.#sealing || isBehind)
+  }
+
   async #write(): Promise<void> {
     // Events of one turn of the event loop share a commit.
     await undefined
-    while (this.#waiting.length > 0 || this.#sealing) {
+    while (this.#hasWork) {
       const group = this.#waiting.splice(0, MAX_GROUP)
-      const sealing = this.#sealing
-      this.#sealing = false
-      try {
-        const { rows, checkpoint } = await this.#append(
-          group.map(({ event }) => event),
-          sealing,
-        )
-        for (const { resolve } of group) resolve()
-        this.#onStored(group.map(({ event }, i) => ({ ...event, sequence: rows[i]!.sequence })))
-        if (checkpoint) await this.#signedWith(checkpoint)
-        else this.#signSoon()
-      } catch (error) {
-        const failure = new Error('the audit log could not be written', { cause: error })
-        for (const { reject } of group) reject(failure)
-        if (sealing) this.#checkpoints?.onError(failure)
-      }
+      // Events that come while the backlog goes up are put behind it.
+      if (this.#isAway || this.#outages?.backlog.isEmpty === false) {
+        await this.#keep(group)
+        if (!this.#isAway && !this.#isPaused) await this.#goUp()
+      } else await this.#store(group)
     }
     this.#writer = undefined
   }
 
+  async #store(group: Waiting[]): Promise<void> {
+    const sealing = this.#sealing
+    this.#sealing = false
+    try {
+      const { rows, checkpoint } = await this.#end.append(
+        group.map(({ event }) => event),
+        sealing,
+      )
+      for (const { resolve } of group) resolve()
+      this.#onStored(group.map(({ event }, i) => ({ ...event, sequence: rows[i]!.sequence })))
+      if (checkpoint) await this.#signedWith(checkpoint)
+      else this.#signSoon()
+    } catch (error) {
+      // Of one that was back too soon to be noticed the backlog asks first what stands.
+      if (this.#isAway || (this.#outages && error instanceof StoreUnavailableError)) {
+        this.#sealing ||= sealing
+        await this.#keep(group, this.#end.doubt)
+        return
+      }
+      const failure = unwritten(error)
+      for (const { reject } of group) reject(failure)
+      if (sealing) this.#checkpoints?.onError(failure)
+    }
+  }
+
+  /** Stores the events in the journal. */
+  async #keep(group: Waiting[], doubt?: Doubt): Promise<void> {
+    if (group.length === 0) return
+    try {
+      const events = group.map(({ event }) => event)
+      await this.#outages!.backlog.append(events, doubt)
+      for (const { resolve } of group) resolve()
+    } catch (error) {
+      const failure = unwritten(error)
+      for (const { reject } of group) reject(failure)
+    }
+  }
+
+  /** Stores the next events of the journal as rows. */
+  async #goUp(): Promise<void> {
+    const { backlog, upload, onError } = this.#outages!
+    try {
+      const batch = await backlog.next()
+      if (!batch) return
+      const { events, mark, isThere } = batch
+      const storing = { append: (all: AuditRow[]) => upload(all, mark), isThere }
+      const { rows, checkpoint } = await this.#end.append(events, false, storing)
+      backlog.done()
+      this.#onStored(rows.map(({ sequence }, i) => ({ ...events[i]!, sequence })))
+      if (checkpoint) await this.#signedWith(checkpoint)
+      else this.#signSoon()
+    } catch (error) {
+      if (this.#isAway) return
+      onError(error as Error)
+      // Said once, and what follows can go up.
+      if (error instanceof JournalError) return
+      this.#isPaused = true
+      setTimeout(() => {
+        this.#isPaused = false
+        this.#go()
+      }, RETRY_MS).unref()
+    }
+  }
+
   async #signedWith({ row, event }: NonNullable<Appended['checkpoint']>): Promise<void> {
-    this.#signed = row.sequence
     this.#due?.()
     this.#due = undefined
     this.#onStored([event])
@@ -212,43 +297,6 @@ export class AuditLog implements Audit {
       void this.checkpoint()
     })
   }
-
-  /** Returns the rows of `events` after the head, with a checkpoint after them if one is due. */
-  #chain(events: AuditEvent[], sealing: boolean): Appended {
-    const rows = chainRows(this.#head, events)
-    const end = rows.at(-1) ?? this.#head
-    this.#signed ??= this.#head?.sequence ?? 0
-    const isDue = sealing || (end?.sequence ?? 0) - this.#signed >= CHECKPOINT_ROWS
-    if (!this.#checkpoints || !isDue) return { rows }
-    const { row, event } = chainCheckpoint(end, this.#now(), this.#checkpoints.key)
-    return { rows, checkpoint: { row, event: { ...event, sequence: row.sequence } } }
-  }
-
-  async #append(events: AuditEvent[], sealing: boolean): Promise<Appended> {
-    for (let attempt = 1; ; attempt++) {
-      if (!this.#headKnown) {
-        this.#head = await this.#repository.last()
-        this.#headKnown = true
-      }
-      const appended = this.#chain(events, sealing)
-      const rows = appended.checkpoint ? [...appended.rows, appended.checkpoint.row] : appended.rows
-      try {
-        await this.#repository.append(rows)
-        this.#head = rows.at(-1)
-        return appended
-      } catch (error) {
-        const before = this.#head?.sequence
-        this.#headKnown = false
-        const head = await this.#repository.last()
-        this.#head = head
-        this.#headKnown = true
-        // The commit succeeded; only its result was lost.
-        if (head && Buffer.from(head.hash).equals(rows.at(-1)!.hash)) return appended
-        // Another process was faster: its rows are in the chain now, and ours follow them.
-        if (head?.sequence === before || attempt >= MAX_ATTEMPTS) throw error
-        // For a random time, or the two would meet again and again.
-        await sleep(randomInt(PAUSE_MS * attempt + 1))
-      }
-    }
-  }
 }
+
+const unwritten = (cause: unknown) => new Error('the audit log could not be written', { cause })

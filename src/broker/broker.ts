@@ -13,6 +13,8 @@ import { auditAnchor } from '../audit/anchor.ts'
 import type { StoredEvent } from '../audit/chain.ts'
 import { Feeds } from '../audit/feeds/feeds.ts'
 import { sealedRegister } from '../audit/feeds/register.ts'
+import { Backlog } from '../audit/journal/backlog.ts'
+import { JournalError, journalFolder } from '../audit/journal/file.ts'
 import { AuditLog } from '../audit/log.ts'
 import { Refusals } from '../audit/refusals.ts'
 import type { Sink } from '../audit/sink.ts'
@@ -35,6 +37,7 @@ import { openDataFolder } from '../host/data-folder.ts'
 import type { Logger } from '../host/log.ts'
 import { openAuthorities } from '../identity/authorities.ts'
 import { Slack } from '../memory/slack.ts'
+import { placeText } from '../model/database.ts'
 import { AuditRetention } from '../recording-service/audit-retention.ts'
 import { Deletion } from '../recording-service/deletion.ts'
 import { type RecordingExports, recordingExports } from '../recording-service/exports.ts'
@@ -68,6 +71,7 @@ import {
   startMetrics,
   type UploadFigures,
 } from './metrics.ts'
+import { Outage } from './outage.ts'
 import { Predecessors } from './predecessors.ts'
 import { openProxyHeaders } from './proxy-headers.ts'
 import { workerOptions } from './worker-options.ts'
@@ -114,6 +118,8 @@ export class Broker {
   /** Releases the claim to the database. */
   #release: () => Promise<void> = async () => undefined
   readonly #audit: AuditLog
+  readonly #backlog: Backlog
+  readonly #outage: Outage
   readonly #feeds: Feeds
   readonly #metrics: Metrics
   readonly #proxyHeaders: ProxyHeaders
@@ -169,6 +175,13 @@ export class Broker {
       vault: parts.vault,
       say: options.logger,
     })
+    const { reach } = parts.store
+    this.#backlog = new Backlog({
+      ...parts.store,
+      folder: journalFolder(options.config.dataDir),
+      vault: parts.vault,
+      now: Date.now,
+    })
     this.#audit = new AuditLog({
       repository: parts.store.audit,
       now: Date.now,
@@ -179,13 +192,25 @@ export class Broker {
         anchor: auditAnchor({ ...parts.store, vault: parts.vault }),
         onError: (error) => options.logger.error({ error }, 'the audit log could not be signed for now'),
       },
+      outages: {
+        reach,
+        backlog: this.#backlog,
+        upload: (rows, { name, value }) =>
+          parts.store.transaction(async ({ audit, settings }) => {
+            await audit.append(rows)
+            await settings.set(name, value)
+          }),
+        onError: (error) => this.#onJournalError(error),
+      },
     })
     this.#feeds = new Feeds({
       repository: parts.store.audit,
       folder: join(options.config.dataDir, 'sinks'),
       register: sealedRegister(parts.store.settings, parts.vault),
       audit: this.#audit,
-      onError: (error) => options.logger.error({ error }, 'a receiver of events could not be accounted for'),
+      onError: (error) => {
+        if (!reach.away) options.logger.error({ error }, 'a receiver of events could not be accounted for')
+      },
     })
     this.#uploader = this.#makeUploader()
     this.#metrics = createMetrics({
@@ -193,6 +218,7 @@ export class Broker {
       nativeCrypto: nativeCryptoAvailable(),
       feeds: () => this.#feeds.feeds,
       freeBytes: () => freeBytes(parts.recordingService.root),
+      isDatabaseAway: () => reach.away !== undefined,
       takeDelays: () => this.#fronts?.takeDelays() ?? [],
       ...(this.#uploader && { uploads: this.#uploadMetrics(this.#uploader) }),
     })
@@ -222,6 +248,17 @@ export class Broker {
       recordings: parts.recordingService,
       onClosed: (session, isRecorded, ended) => this.#onSessionClosed(session, isRecorded, ended),
       drawer: this.#drawer,
+      now: Date.now,
+    })
+    this.#outage = new Outage({
+      reach,
+      audit: this.#audit,
+      backlog: this.#backlog,
+      gate: this.#gate,
+      logger: options.logger,
+      grace: options.config.databaseGrace,
+      place: placeText(options.config.database),
+      review: () => this.#review(() => this.#gate.review()),
       now: Date.now,
     })
     this.#predecessors = new Predecessors({
@@ -286,6 +323,8 @@ export class Broker {
     await this.#claim()
     this.#control = await this.#openControl()
     await this.#predecessors.open()
+    // The journal of a broker that was replaced and runs on is its own.
+    if (this.#gate.elsewhere.size === 0) await this.#audit.open()
     // After a restore, receivers begin at the row that it noted.
     const since = (await readRestoreNote(this.#parts.store.settings))?.row
     await this.#feeds.open(await this.#sinksOf(config), since)
@@ -299,6 +338,7 @@ export class Broker {
     const { restored, report } = await takeOver({
       ...this.#recoverDeps(),
       runsElsewhere: (session) => this.#gate.elsewhere.has(session),
+      ends: this.#backlog.ends,
     })
     for (const line of report) logger.warn(line)
     await this.#deletion.finish()
@@ -314,7 +354,7 @@ export class Broker {
     if (admin.password !== undefined) {
       say(`the user admin was created with the password ${admin.password} (shown only this once)`)
     }
-    this.#reviews = setInterval(() => this.#review(this.#gate.review()), REVIEW_INTERVAL_MS)
+    this.#reviews = setInterval(() => this.#review(() => this.#gate.review()), REVIEW_INTERVAL_MS)
     this.#reminders = setInterval(() => this.#gate.remind(), REMINDER_INTERVAL_MS)
     this.#expiries = setInterval(() => this.#endExpired(), EXPIRY_INTERVAL_MS)
     this.#retentions = setInterval(() => this.#enforceRetention(), RETENTION_INTERVAL_MS)
@@ -475,19 +515,35 @@ export class Broker {
   }
 
   /** Checks the rights of running sessions again: time passes, and other processes write. */
-  #review(review: Promise<void>): void {
-    review.catch((error: unknown) => {
+  #review(review: () => Promise<void>): void {
+    // Nothing can be looked up. It is done at once when the database is back.
+    if (this.#parts.store.reach.away) return
+    review().catch((error: unknown) => {
+      if (this.#parts.store.reach.away) return
       this.#options.logger.error({ error }, 'running sessions could not be reviewed')
     })
   }
 
+  /** Reports a journal that was changed: the events behind the change are lost. */
+  #onJournalError(error: Error): void {
+    this.#options.logger.error(
+      { error },
+      'events that were kept while the database was away could not be stored',
+    )
+    if (!(error instanceof JournalError)) return
+    const told = { object_type: 'journal', result: 'failure', reason: error.message }
+    this.#audit.record('database.back', told).catch(() => undefined)
+  }
+
   #endExpired(): void {
+    if (this.#parts.store.reach.away) return
     endExpiredCheckouts(this.#parts.store, this.#audit, Date.now()).catch((error: unknown) => {
       this.#options.logger.error({ error }, 'checkouts that are over could not be ended')
     })
   }
 
   #enforceRetention(): void {
+    if (this.#parts.store.reach.away) return
     void this.#retention.enforce()
     void this.#auditRetention.enforce()
   }
@@ -675,7 +731,7 @@ export class Broker {
       this.#deletion.holdRelease = config.recordings.holdRelease
       this.#auditRetention.limits = config.audit
       changeFronts?.()
-      this.#review(this.#gate.review())
+      this.#review(() => this.#gate.review())
     }
   }
 
@@ -715,9 +771,11 @@ export class Broker {
     for (const timer of [this.#expiries, this.#retentions, this.#looks, this.#notes, this.#reminders])
       clearInterval(timer)
     this.#predecessors.close()
+    this.#outage.close()
     await this.#fronts?.drain(0, 'the bastion is stopping')
     await this.#closeSingles()
     await this.#audit.close()
+    await this.#backlog.close()
     await this.#feeds.close()
     this.#control?.drain()
     await this.#release()

@@ -23,6 +23,7 @@ export interface MetricsOptions {
   feeds: () => readonly Pick<Feed, 'sink' | 'queued' | 'lost'>[]
   /** Returns the free space of the recordings' volume. */
   freeBytes: () => Promise<number>
+  isDatabaseAway: () => boolean
   /** Returns the longest delay of each session worker's event loop since the last call, in milliseconds. */
   takeDelays: () => readonly number[]
   /** Absent without an object store. */
@@ -44,6 +45,7 @@ export function createMetrics({
   nativeCrypto,
   feeds,
   freeBytes,
+  isDatabaseAway,
   takeDelays,
   uploads,
 }: MetricsOptions) {
@@ -69,6 +71,15 @@ export function createMetrics({
     registers,
     async collect() {
       this.set(await freeBytes().catch(() => Number.NaN))
+    },
+  })
+
+  new Gauge({
+    name: 'sallyport_database_away',
+    help: 'Whether the database cannot be used (1): nobody can sign in.',
+    registers,
+    collect() {
+      this.set(isDatabaseAway() ? 1 : 0)
     },
   })
 
@@ -130,7 +141,7 @@ function countUploads({ totals, waiting }: UploadFigures, registers: Registry[])
     help: 'Recordings that have ended and are not in the object store yet.',
     registers,
     async collect() {
-      this.set(await waiting())
+      this.set(await waiting().catch(() => Number.NaN))
     },
   })
   const total = (name: string, help: string, figure: 'bytes' | 'failures') =>

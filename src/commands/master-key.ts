@@ -2,6 +2,7 @@
 import { signerId } from '../../recordings/container/format/header.ts'
 import { auditAnchor } from '../audit/anchor.ts'
 import { SIGNING_KEY } from '../audit/checkpoint.ts'
+import { journalFolder, journalsIn } from '../audit/journal/file.ts'
 import { AuditLog } from '../audit/log.ts'
 import { openDatabase, requireUsed } from '../broker/database.ts'
 import type { Config } from '../config/config.ts'
@@ -41,6 +42,7 @@ export const rotateMasterKey: Command = {
     try {
       if (isWhole) {
         await requireClosedSessions(store)
+        await requireNoJournal(config)
         await replaceMasterKey(config, store, (old, fresh) => renewAll(store, old, fresh))
       } else {
         const audit = new AuditLog({ repository: store.audit, now: Date.now, actor: localActor() })
@@ -87,6 +89,14 @@ async function requireClosedSessions(store: Store): Promise<void> {
   if (total === 0) return
   throw new Error(
     `${total} session${total === 1 ? ' was' : 's were'} cut off when the broker stopped: start it and stop it once, so that their recordings are sealed, then try again`,
+  )
+}
+
+/** Requires that no events wait for the audit log: their journal is sealed under the key that is replaced. */
+async function requireNoJournal({ dataDir }: Config): Promise<void> {
+  if ((await journalsIn(journalFolder(dataDir))).length === 0) return
+  throw new Error(
+    'events that were kept while the database was away are not in the audit log yet: start the broker and stop it once, then try again',
   )
 }
 

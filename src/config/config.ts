@@ -126,6 +126,8 @@ export interface Config {
   /** Resolvers that are trusted to validate DNSSEC, in this order. */
   dns: { servers: DnsServer[] }
   database: DatabasePlace
+  /** Milliseconds for which sessions go on without the database. */
+  databaseGrace: number
   masterKey: { file: string } | { env: string }
   recordings: {
     directory: string

@@ -5,7 +5,7 @@ import { Secret } from '../model/secret.ts'
 const DEFAULT_PORT = 5432
 const PARAMETERS: readonly string[] = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey']
 const MAX_HOSTS = 8
-/** What comes before the hosts, the hosts, and the rest. */
+/** The part before the hosts, the hosts, and the rest. */
 const PARTS = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/is
 
 export class DatabaseUrlError extends Error {

@@ -343,6 +343,7 @@ export function resolveConfig(
     trustedProxies: resolver.balancers(['trusted_proxies'], content.trusted_proxies),
     dns: { servers: content.dns.servers.map((server, i) => resolver.dnsServer(server, i)) },
     database: resolver.database(content.database),
+    databaseGrace: resolver.duration(content.database.grace, ['database', 'grace'], 0),
     masterKey: 'file' in master ? { file: resolver.path(master.file) } : master,
     audit: {
       keepDays: content.audit.keep_days,

@@ -252,6 +252,11 @@ export const ConfigSchema = Type.Object(
             'the database: a file, or a PostgreSQL server, whose certificate must be for HOST (by an authority of the file sslrootcert, if given) unless sslmode is disable. Of several HOST:PORT with commas the one that takes writes is used',
         }),
         password: Type.Optional(Secret("the password of the server's user, in place of one in the URL")),
+        grace: Duration({
+          default: '60s',
+          description:
+            'how long running sessions go on while a database on another machine cannot be used; 0s: they end at once',
+        }),
       },
       { ...closed, default: {} },
     ),

@@ -95,6 +95,8 @@ export type AuthenticateAnswer =
   | { result: 'rejected' }
   /** The login string is malformed; `message` shows the user the syntax. */
   | { result: 'malformed'; message: string }
+  /** No proof can be judged at the moment; `message` is for the user. */
+  | { result: 'unavailable'; message: string }
 
 /** One round of prompts. */
 export interface Challenge {

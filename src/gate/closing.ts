@@ -12,6 +12,7 @@ import { RIGHTS } from '../model/rights.ts'
 import type { EndedRecording } from '../recording-service/indexing/ended.ts'
 import type { RecordingService } from '../recording-service/service.ts'
 import type { Store } from '../store/store.ts'
+import type { Arrears } from './arrears.ts'
 import { type RunningSession, sessionFields } from './running.ts'
 
 const RESULTS: readonly CloseRequest['result'][] = ['success', 'failure', 'killed']
@@ -43,6 +44,8 @@ function count(bytes: number): number {
 
 export interface ClosingDeps {
   store: Pick<Store, 'sessions'>
+  /** Writes the session's end when the database is there. */
+  arrears: Pick<Arrears, 'write'>
   audit: Audit
   recordings: Pick<RecordingService, 'ended'>
 }
@@ -55,7 +58,7 @@ export async function accountFor(
   session: RunningSession,
   request: CloseRequest,
   end: number,
-  { store, audit, recordings }: ClosingDeps,
+  { store, arrears, audit, recordings }: ClosingDeps,
 ): Promise<SessionRecord['recording']> {
   const recording = session.isRecorded ? await recordings.ended(session.id) : undefined
   // Audit first: if a crash comes in between, the next start closes the session once more instead of never. The
@@ -71,7 +74,7 @@ export async function accountFor(
     bytes_out: request.bytesOut,
   })
   await Promise.all([sealed, closed])
-  await store.sessions.update(session.id, {
+  const change = {
     end,
     result: request.result,
     ...(request.reason !== undefined && { reason: request.reason }),
@@ -79,7 +82,8 @@ export async function accountFor(
     bytesIn: request.bytesIn,
     bytesOut: request.bytesOut,
     ...(recording && { recording }),
-  })
+  }
+  await arrears.write(() => store.sessions.update(session.id, change))
   return recording
 }
 

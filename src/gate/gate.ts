@@ -41,6 +41,8 @@ import { keepDialled } from '../sockets/dialled.ts'
 import { connectPrivileged } from '../sockets/privileged-port.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/vault.ts'
+import { Arrears } from './arrears.ts'
+import { UNAVAILABLE, whileThere } from './away.ts'
 import { accountFor, accountOf, endedRecording } from './closing.ts'
 import { Denial } from './denial.ts'
 import type { ElsewhereSession } from './elsewhere.ts'
@@ -62,7 +64,7 @@ import { killFields, type RunningSession, RunningSessions, sessionFields } from 
 import { SignIns, whoFields } from './sign-ins.ts'
 import { TicketOffice } from './ticket-office.ts'
 import { Tickets } from './tickets.ts'
-import type { Telling } from './withdrawals.ts'
+import { type Telling, Withdrawals } from './withdrawals.ts'
 
 export interface GateOptions {
   store: Store
@@ -93,6 +95,7 @@ export class BrokerGate implements Gate {
   readonly #review: Review
   readonly #live: LiveSessions
   readonly #invitations: Invitations
+  readonly #arrears: Arrears
   readonly #listeners = new Set<(notice: GateNotice) => void>()
   /** Hands out one-time tickets. */
   readonly tickets: TicketOffice
@@ -100,6 +103,7 @@ export class BrokerGate implements Gate {
   constructor(options: GateOptions) {
     this.#options = options
     const { audit, now, store, vault } = options
+    this.#arrears = new Arrears(store.reach)
     this.#review = new Review({
       ...options,
       running: this.#running,
@@ -130,7 +134,11 @@ export class BrokerGate implements Gate {
   }
 
   authenticate(request: AuthenticateRequest): Promise<AuthenticateAnswer> {
-    return this.#signIns.authenticate(request)
+    return whileThere(
+      this.#options.store.reach,
+      () => this.#signIns.authenticate(request),
+      () => ({ result: 'unavailable', message: UNAVAILABLE }),
+    )
   }
 
   async targets({ identity, protocol }: TargetsRequest): Promise<TargetsAnswer> {
@@ -153,19 +161,47 @@ export class BrokerGate implements Gate {
   }
 
   /** Calls `onRunning` with the id of an opened session before any notice about it is sent. */
-  async open(request: OpenRequest, onRunning?: (session: Id) => void): Promise<OpenAnswer> {
+  open(request: OpenRequest, onRunning?: (session: Id) => void): Promise<OpenAnswer> {
+    return whileThere(
+      this.#options.store.reach,
+      () => this.#open(request, onRunning),
+      () => ({ result: 'denied', message: UNAVAILABLE }),
+    )
+  }
+
+  async #open(request: OpenRequest, onRunning?: (session: Id) => void): Promise<OpenAnswer> {
     const signedIn = this.#signIns.get(request.identity, request.protocol)
     const answer = await this.#opening.open(signedIn, request, onRunning)
     if (answer.result !== 'opened') return answer
     const running = this.#running.get(answer.session.id)
     // Covers rights that were removed while the session was being opened, before a review could see it.
-    const flaw = await this.#review.flawOf(running)
+    const flaw = await this.#review.flawOf(running).catch(async (error: unknown) => {
+      // Its proxy gets no session that it could close.
+      const reason = 'its rights could not be looked up'
+      await this.close({
+        session: running.id,
+        result: 'failure',
+        reason,
+        rightsUsed: [],
+        bytesIn: 0,
+        bytesOut: 0,
+      })
+      throw error
+    })
     if (flaw === undefined) return answer
     await this.#end(running, flaw)
     return { ...answer, session: { ...answer.session, credentials: [] } }
   }
 
-  async hostKey({ session, key, kind }: HostKeyRequest): Promise<HostKeyAnswer> {
+  hostKey(request: HostKeyRequest): Promise<HostKeyAnswer> {
+    return whileThere(
+      this.#options.store.reach,
+      () => this.#hostKey(request),
+      () => ({ result: 'refused', message: UNAVAILABLE }),
+    )
+  }
+
+  async #hostKey({ session, key, kind }: HostKeyRequest): Promise<HostKeyAnswer> {
     const running = this.#running.get(session)
     // Covers rights that were removed while the session was being opened.
     const flaw = await this.#review.flawOf(running)
@@ -255,7 +291,8 @@ export class BrokerGate implements Gate {
   async close(said: CloseRequest): Promise<void> {
     const session = this.#running.get(said.session)
     const request = accountOf(session, said)
-    const recording = await accountFor(session, request, this.#options.now(), this.#options)
+    const deps = { ...this.#options, arrears: this.#arrears }
+    const recording = await accountFor(session, request, this.#options.now(), deps)
     this.#options.recordings.onClosed(session.id)
     this.#onClosed(session, request, endedRecording(session, recording))
   }
@@ -429,6 +466,18 @@ export class BrokerGate implements Gate {
 
   #notifyStop({ id, stopped = '' }: RunningSession): void {
     this.#notify({ type: 'stop', session: id, reason: stopped })
+  }
+
+  /**
+   * Ends the running sessions for which `which` holds. Resolves when that is in the audit log; rejects if one of
+   * them could not be written there, after the others are.
+   */
+  async endAll(reason: string, which: (session: { isStrict: boolean }) => boolean): Promise<void> {
+    const withdrawals = new Withdrawals()
+    await withdrawals.each(this.#running, async (session) =>
+      which({ isStrict: session.target.isStrict }) ? this.#stop(session, reason) : undefined,
+    )
+    await withdrawals.tell()
   }
 
   /**

@@ -7,8 +7,9 @@ import type { Noted } from '../../recordings/container/evidence.ts'
 import { findRecording } from '../../recordings/storage/catalog.ts'
 import type { CatalogEntry } from '../../recordings/storage/catalog-entry.ts'
 import { type Lack, type Recovery, recoverRecording } from '../../recordings/storage/recover.ts'
-import type { Audit } from '../audit/events/catalogue.ts'
+import type { Audit, AuditEvent } from '../audit/events/catalogue.ts'
 import type { SessionRecord } from '../model/objects.ts'
+import { RIGHTS } from '../model/rights.ts'
 import type { Store } from '../store/store.ts'
 import { notedOf } from './evidence.ts'
 import type { RestoreNote } from './restored.ts'
@@ -25,6 +26,8 @@ export interface RecoverDeps {
   restored?: RestoreNote
   /** Whether the session runs on in another broker: it is left alone. Absent if there is no other. */
   runsElsewhere?: (session: string) => boolean
+  /** Sessions whose end is in the audit log, and was to be stored when the database is back. */
+  ends?: ReadonlyMap<string, AuditEvent>
   now: () => number
 }
 
@@ -57,6 +60,8 @@ async function recoverSession(
   noted: Noted | undefined,
 ): Promise<string> {
   const whom = `session ${session.id} of ${session.user}`
+  const end = deps.ends?.get(session.id)
+  if (end) return `${whom}: ${await storeEnd(deps, session, end)}`
   let recording: Recovered | undefined
   try {
     recording = session.isRecorded ? await recoverOne(deps, session, noted) : undefined
@@ -77,6 +82,35 @@ async function recoverSession(
   })
   return `${whom}: ${reason}`
 }
+
+/** Stores the end that the audit log has already. Returns a line for the log. */
+async function storeEnd(
+  { store, recordingService }: RecoverDeps,
+  { id, begin, isRecorded }: SessionRecord,
+  { time, fields }: AuditEvent,
+): Promise<string> {
+  const entry = isRecorded ? await findRecording(recordingService.root, id) : undefined
+  const isClosed = entry?.state === 'sealed' || entry?.state === 'recovered'
+  const { frames = 0, size = 0, digest = '' } = entry ?? {}
+  const result = RESULTS.find((one) => one === fields.result) ?? 'failure'
+  const used = String(fields.subprotocol ?? '').split(' ')
+  await store.sessions.update(id, {
+    end: fields.duration === undefined ? time : begin + Number(fields.duration),
+    result,
+    ...(fields.reason !== undefined && { reason: String(fields.reason) }),
+    subprotocols: RIGHTS.filter((right) => used.includes(right)),
+    bytesIn: Number(fields.bytes_in ?? 0),
+    bytesOut: Number(fields.bytes_out ?? 0),
+    ...(isRecorded && {
+      recording: isClosed
+        ? { state: entry.state as 'sealed' | 'recovered', size, frames, digest }
+        : { state: 'failed', size, frames: 0, digest: '' },
+    }),
+  })
+  return 'it had ended in order while the database was away'
+}
+
+const RESULTS = ['success', 'failure', 'killed'] as const
 
 /**
  * Closes one session whose proxy has died while the broker runs, for this cause. Returns a line for the log.

@@ -18,6 +18,7 @@ import { Checkpoints, LONG_LOG_PAGES } from './engine/checkpoints.ts'
 import { alone } from './engine/commits.ts'
 import { NodeSqliteDialect } from './engine/dialect.ts'
 import { Patterns } from './engine/patterns.ts'
+import { ALWAYS_THERE } from './engine/reach.ts'
 import { ReadingThread } from './engine/reading-thread.ts'
 import { WalSync } from './engine/wal-sync.ts'
 import { hostKeyRepository } from './host-keys.ts'
@@ -106,11 +107,11 @@ function openSqlite({ path }: SqliteOptions, newId: () => string, now: () => num
     patterns.beginStatement(),
   )
   const db: Db = new Kysely<Schema>({ dialect })
-  return storeOn({ db, newId }, { claim: async () => async () => undefined })
+  return storeOn({ db, newId }, { claim: async () => async () => undefined, reach: ALWAYS_THERE })
 }
 
 /** Creates the repositories on a database, or on one transaction of it. */
-function storeOn(context: StoreContext, more: Pick<Store, 'claim'>): Store {
+function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'reach'>): Store {
   const { db, newId } = context
   return {
     users: userRepository(context),

@@ -30,6 +30,9 @@ import type {
 import type { ProfileRights } from '../model/profile-rights.ts'
 import type { Profile } from '../model/profiles.ts'
 import type { Search } from '../search/bind.ts'
+import type { Reach } from './engine/reach.ts'
+
+export type { Away, Reach } from './engine/reach.ts'
 
 export interface Page {
   /** -1 for all. */
@@ -578,5 +581,6 @@ export interface Store {
    * @throws StoreClaimedError if another broker has it
    */
   claim(onTaken: (error: Error) => void): Promise<() => Promise<void>>
+  reach: Reach
   close(): Promise<void>
 }

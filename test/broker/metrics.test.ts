@@ -25,6 +25,7 @@ beforeEach(async () => {
     nativeCrypto: false,
     feeds: () => [feed('log', 0, 0), feed('syslog', 7, 3)],
     freeBytes: async () => 5e9,
+    isDatabaseAway: () => true,
     takeDelays: () => [12, 250],
   })
   sink = new MetricsSink(metrics)
@@ -57,6 +58,7 @@ test('every name begins with sallyport_', async () => {
 })
 
 test('says what runs and how the sinks are', async () => {
+  expect(await value('sallyport_database_away')).toBe('1')
   expect(await value(`sallyport_build_info{version="0.1.0",node="${process.versions.node}"}`)).toBe('1')
   expect(await value('sallyport_crypto_binding_native')).toBe('0')
   expect(await value('sallyport_sink_queued_messages{sink="1-syslog"}')).toBe('7')
@@ -76,6 +78,7 @@ test('says how far recordings are on their way to an object store, where there i
     nativeCrypto: true,
     feeds: () => [],
     freeBytes: async () => 0,
+    isDatabaseAway: () => true,
     takeDelays: () => [],
     uploads: { totals, waiting: async () => 7 },
   })

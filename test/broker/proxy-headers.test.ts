@@ -14,6 +14,7 @@ test('tells of a fault once a minute, with the number of those untold', async ()
     feeds: () => [],
     freeBytes: () => Promise.resolve(0),
     takeDelays: () => [],
+    isDatabaseAway: () => false,
   })
   const logger = { warn: (line: object) => void lines.push(line), debug: () => undefined }
   const { onRefused } = reportsOf({

@@ -24,6 +24,7 @@ describe('a configuration that is in order', () => {
     expect(parse('')).toEqual({
       file: '/etc/sallyport/sallyport.yaml',
       audit: { keepDays: 0 },
+      databaseGrace: 60_000,
       secretFiles: [],
       dataDir: '/etc/data',
       hostname: 'box',

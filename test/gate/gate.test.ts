@@ -21,6 +21,7 @@ import { FACTORY_CONNECTION_POLICIES } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { SSH_OPTIONS, type SshOptions } from '../../src/model/ssh-options.ts'
 import { openRecordingKeys, RecordingService } from '../../src/recording-service/service.ts'
+import { StoreUnavailableError } from '../../src/store/engine/errors.ts'
 import { openVault } from '../../src/vault/vault.ts'
 import { copyingGate } from '../../src/workers/copying-gate.ts'
 import { forger } from '../identity/certificates.ts'
@@ -206,6 +207,25 @@ describe('open', () => {
     }
     await opened()
     expect(isEnded).toBe(true)
+  })
+
+  test('leaves no session when the database goes away once it was opened', async () => {
+    const { sessions, access } = temporary.store
+    const { grants } = access
+    const create = sessions.create.bind(sessions)
+    sessions.create = async (record) => {
+      await create(record)
+      access.grants = async () => {
+        access.grants = grants
+        throw new StoreUnavailableError('it does not answer')
+      }
+    }
+    expect(await gate.open({ identity: await identity(), protocol: 'SSH', source: SOURCE })).toEqual({
+      result: 'denied',
+      message: 'the bastion cannot reach its database, try again in a moment',
+    })
+    expect(broker.running).toBe(0)
+    expect((await codes()).at(-1)).toBe('session.close')
   })
 
   test('opens nothing when the recording cannot begin', async () => {

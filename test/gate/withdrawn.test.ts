@@ -473,7 +473,7 @@ describe('what begins on a right that went, and was reviewed, in the meantime', 
     expect(notices).toMatchObject([{ type: 'leave', identity, reason: 'nothing is left that you may open' }])
   })
 
-  test('a session that could not be judged when it was opened is judged by the next review', async () => {
+  test('a session that could not be judged when it was opened is none', async () => {
     const identity = await world.signIn()
     await world.gate.review()
     const { append } = store.audit
@@ -489,9 +489,8 @@ describe('what begins on a right that went, and was reviewed, in the meantime', 
       throw new Error('database is locked')
     }
     await expect(world.open({ identity })).rejects.toThrow('database is locked')
-    expect(notices).toEqual([])
-    await world.gate.review()
-    expect(notices).toMatchObject([{ type: 'stop', reason: 'the authorization for this target is gone' }])
+    expect(world.gate.running).toBe(0)
+    expect(await events('session.close')).toMatchObject([{ reason: 'its rights could not be looked up' }])
   })
 })
 

@@ -2,9 +2,10 @@
  * Debian's PostgreSQL on 127.0.0.1, in a folder of its own. It refuses to run as root: root's tests start it as
  * the package's user.
  */
-import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { until } from '../until.ts'
 import { descendants, freePort, run, startDaemon } from './process.ts'
 import { findProgram, type ProgramName } from './program.ts'
 import { OWNER, runSql } from './sql.ts'
@@ -29,8 +30,8 @@ const SETTINGS = {
 
 export interface Postgres {
   port: number
-  /** The server's process. */
-  pid: number
+  /** The server's process, the first one of it. */
+  readonly pid: number
   /** Folder of the server's files. */
   folder: string
   /** Returns the URL of one of its databases, for `user`. */
@@ -40,8 +41,13 @@ export interface Postgres {
   log(): string
   /** Copies it to a second server, which follows it as a hot standby. */
   standby(): Promise<Standby>
-  /** Ends its processes with SIGKILL, and keeps its files. */
+  /** Kills all its processes, as a power cut would. */
   kill(): Promise<void>
+  /** Starts it again after `kill`, on the same port and files. */
+  start(): Promise<void>
+  /** Halts all its processes: connections stay, and get no answer. */
+  freeze(): void
+  thaw(): void
   stop(): Promise<void>
 }
 
@@ -78,32 +84,62 @@ async function serve(folder: string, settings: Readonly<Record<string, string>>)
   const data = join(folder, 'data')
   const port = await freePort()
   const options = Object.entries({ ...SETTINGS, ...settings, port: String(port) })
-  const daemon = await startDaemon(
-    ...withPrefix(await asOrdinaryUser(folder), findProgram('postgres'), [
-      ...['-D', data],
-      ...options.flatMap(([name, value]) => ['-c', `${name}=${value}`]),
-    ]),
-    /database system is ready to accept (read-only )?connections/,
-    { cwd: '/', timeout: 30_000 },
-  )
-  const sql = (text: string, database = 'postgres') => runSql(port, database, text)
+  const prefix = await asOrdinaryUser(folder)
+  const start = () =>
+    startDaemon(
+      ...withPrefix(prefix, findProgram('postgres'), [
+        ...['-D', data],
+        ...options.flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+      ]),
+      /database system is ready to accept (read-only )?connections/,
+      { cwd: '/', timeout: 30_000 },
+    )
+  let daemon = await start()
+  let halted: number[] = []
+  const thaw = () => {
+    for (const pid of halted) signal(pid, 'SIGCONT')
+    halted = []
+  }
+  const url = (database: string, user = OWNER) =>
+    `postgres://${user}@127.0.0.1:${port}/${database}?sslmode=disable`
   return {
     port,
-    pid: daemon.pid,
+    get pid() {
+      return daemon.pid
+    },
     folder: data,
-    url: (database, user = OWNER) => `postgres://${user}@127.0.0.1:${port}/${database}?sslmode=disable`,
-    log: daemon.log,
-    sql,
+    url,
+    log: () => daemon.log(),
+    sql: (text, database = 'postgres') => runSql(port, database, text),
     standby: () => startStandby(port, settings),
     async kill() {
-      // It kills its other processes when it finds itself killed, which takes them a moment.
-      const below = descendants(daemon.pid)
-      for (const pid of [daemon.pid, ...below]) process.kill(pid, 'SIGKILL')
+      const all = [daemon.pid, ...descendants(daemon.pid)]
+      for (const pid of all) signal(pid, 'SIGKILL')
       await daemon.ended
+      await daemon.stop()
+      halted = []
+      // The next one looks for processes of this one.
+      await until('the end of its processes', () => all.every((pid) => !existsSync(`/proc/${pid}`)))
     },
+    async start() {
+      daemon = await start()
+    },
+    freeze() {
+      // The first one first: it starts no others then.
+      for (const pid of [daemon.pid, ...descendants(daemon.pid)]) {
+        signal(pid, 'SIGSTOP')
+        halted.push(pid)
+      }
+      for (const pid of descendants(daemon.pid).filter((one) => !halted.includes(one))) {
+        signal(pid, 'SIGSTOP')
+        halted.push(pid)
+      }
+    },
+    thaw,
     async stop() {
-      // SIGTERM would wait for its clients. It may have been killed already.
-      if (isAlive(daemon.pid)) process.kill(daemon.pid, 'SIGINT')
+      thaw()
+      // SIGTERM would wait for its clients.
+      signal(daemon.pid, 'SIGINT')
       await daemon.ended
       await daemon.stop()
       rmSync(folder, { recursive: true, force: true })
@@ -146,12 +182,11 @@ async function asOwner(folder: string, program: ProgramName, args: string[]): Pr
   if (done.code !== 0) throw new Error(`${program}: ${done.stderr}`)
 }
 
-function isAlive(pid: number): boolean {
+function signal(pid: number, name: NodeJS.Signals): void {
   try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
+    process.kill(pid, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }
 

@@ -72,6 +72,14 @@ export class CredSspServer {
     return this.#refusing(() => this.#go(this.#options.acceptor.judged(key)))
   }
 
+  /** Refuses a proof that cannot be judged at the moment. */
+  unjudged(): ServerStep {
+    if (this.#stage !== 'judging') throw new Error('nothing is to be judged')
+    return this.#refusing(() => {
+      throw new CredSspError('no_authority', 'nobody can sign in at the moment')
+    })
+  }
+
   #take(request: TsRequest): ServerStep {
     this.#agree(request)
     switch (this.#stage) {
@@ -180,5 +188,6 @@ export class CredSspServer {
 
 function statusOf(reason: RefusalReason): number {
   if (reason === 'altered') return STATUS.MESSAGE_ALTERED
+  if (reason === 'no_authority') return STATUS.NO_LOGON_SERVERS
   return reason === 'password' ? STATUS.LOGON_FAILURE : STATUS.UNSUPPORTED_FUNCTION
 }

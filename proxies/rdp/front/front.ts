@@ -166,7 +166,7 @@ class NlaSignIn {
     if (identity) this.#options.gate.leave({ identity: identity.token }).catch(() => undefined)
   }
 
-  async #judge(proof: NtlmProof): Promise<Uint8Array | undefined> {
+  async #judge(proof: NtlmProof): Promise<Uint8Array | 'unavailable' | undefined> {
     const { gate } = this.#options
     try {
       const answer = await gate.authenticate({
@@ -180,6 +180,7 @@ class NlaSignIn {
         return answer.key
       }
       if (answer.result === 'challenge') await gate.leave({ identity: answer.challenge.id })
+      if (answer.result === 'unavailable') return 'unavailable'
     } catch {
       // Refuses: without the gate no client can sign in.
     }

@@ -13,8 +13,11 @@ export interface NlaOptions {
   name: string
   /** The certificate of the TLS connection in DER. */
   certificate: Uint8Array
-  /** Returns the session base key of a correct proof, or undefined for a wrong one. */
-  judge: (proof: NtlmProof) => Promise<Uint8Array | undefined>
+  /**
+   * Returns the session base key of a correct proof, undefined for a wrong one, or `unavailable` if nobody can sign
+   * in at the moment.
+   */
+  judge: (proof: NtlmProof) => Promise<Uint8Array | 'unavailable' | undefined>
 }
 
 /**
@@ -37,7 +40,10 @@ export async function serveNla(
   })
   for (;;) {
     let step: ServerStep = server.receive(await readTsRequest(stream))
-    if (step.kind === 'judge') step = server.judged(await judge(step.proof))
+    if (step.kind === 'judge') {
+      const key = await judge(step.proof)
+      step = key === 'unavailable' ? server.unjudged() : server.judged(key)
+    }
     switch (step.kind) {
       case 'done':
         step.credentials.password.wipe()

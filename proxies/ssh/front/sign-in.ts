@@ -153,6 +153,7 @@ export class SignIn {
         await this.#accept(context, answer.identity)
         return
       case 'malformed':
+      case 'unavailable':
         this.#turnAway(context, answer.message)
         return
       case 'key_acceptable':

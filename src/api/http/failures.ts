@@ -130,7 +130,7 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
   const isClients = isGone(request) && error === request.raw.errored
   const known = isClients ? new ApiError('request_timeout') : apiErrorOf(error)
   if (isClients) request.log.debug('the client went away before its request was whole')
-  if (LOGGED.includes(known.code)) request.log.error({ err: error }, 'the request failed')
+  if (LOGGED.includes(known.code) && known !== error) request.log.error({ err: error }, 'the request failed')
   if (PASSING.includes(known.code)) reply.header('retry-after', '5')
   reply.code(known.status).type('application/json').send(errorBody(known.code, known.details))
 }

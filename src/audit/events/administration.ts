@@ -174,4 +174,23 @@ export const ADMINISTRATION = {
     fields: ['object_type', 'object', 'reason', 'count'],
     sentence: (f) => `${f.count ?? '?'} session workers in a row died soon after their start${because(f)}`,
   },
+  'database.away': {
+    severity: 'alert',
+    trap: true,
+    meaning:
+      'the database cannot be used since this moment: running sessions go on for `database.grace`, their events are kept on the disk, and what is new is refused',
+    fields: ['object_type', 'object', 'reason'],
+    sentence: (f) => `the database cannot be used${because(f)}`,
+  },
+  'database.back': {
+    severity: 'warning',
+    trap: true,
+    meaning:
+      'the database can be used again after `duration`; the `count` events before this one were kept on the disk meanwhile. With the result `failure` some were lost there, and `reason` says which',
+    fields: ['object_type', 'object', 'duration', 'count', 'result', 'reason'],
+    sentence: (f) =>
+      f.result === 'failure'
+        ? `events that were kept while the database was away could not be stored${because(f)}`
+        : `the database is back after ${Math.round(Number(f.duration ?? 0) / 1000)} s, ${f.count ?? 0} events were kept meanwhile`,
+  },
 } as const satisfies Record<string, EventKind>

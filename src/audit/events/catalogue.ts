@@ -39,6 +39,8 @@ export const TRAP_CODES: readonly EventCode[] = [
   'config.reload',
   'worker.lost',
   'worker.loop',
+  'database.away',
+  'database.back',
 ]
 
 /** Returns the catalogue's entry of a code. */

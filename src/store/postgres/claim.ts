@@ -2,6 +2,7 @@
  * The broker's claim to its database: an advisory lock of a connection of its own. Two brokers would both chain
  * events, end checkouts and seal each other's recordings.
  */
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { type PostgresPlace, placeText } from '../../model/database.ts'
@@ -24,6 +25,8 @@ export class Claim {
   readonly #place: PostgresPlace
   readonly #primary: Primary
   readonly #onTaken: (error: StoreClaimedError) => void
+  /** The connection's name, by which the server knows it. */
+  readonly #name = `sallyport claim ${randomUUID()}`
   #client: pg.Client | undefined
   #isReleased = false
 
@@ -53,7 +56,8 @@ export class Claim {
   }
 
   async #take(): Promise<void> {
-    const client = new pg.Client(clientConfig(this.#place, this.#primary.current))
+    const config = clientConfig(this.#place, this.#primary.current)
+    const client = new pg.Client({ ...config, application_name: this.#name })
     client.on('error', () => undefined)
     try {
       await client.connect()
@@ -62,6 +66,8 @@ export class Claim {
       const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
         CLAIM,
       ])
+      if (!rows[0]?.taken && (await this.#endOwn(client)))
+        throw new Error('an earlier connection of this broker still held the claim')
       if (!rows[0]?.taken)
         throw new StoreClaimedError(placeText({ postgres: this.#place }), await holderOf(client))
     } catch (error) {
@@ -72,6 +78,19 @@ export class Claim {
     client.once('end', () => void this.#takeAgain())
     // Released meanwhile.
     if (this.#isReleased) await client.end()
+  }
+
+  /**
+   * Ends this process's earlier connection, which the server may take for alive after a failure of the network.
+   * Returns whether there was one.
+   */
+  async #endOwn(client: pg.Client): Promise<boolean> {
+    const { rowCount } = await client.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+        where application_name = $1 and pid <> pg_backend_pid() and datname = current_database()`,
+      [this.#name],
+    )
+    return (rowCount ?? 0) > 0
   }
 
   async #takeAgain(): Promise<void> {

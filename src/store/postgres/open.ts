@@ -4,16 +4,19 @@ import { Kysely } from 'kysely'
 import pg from 'pg'
 import { type PostgresPlace, placeText } from '../../model/database.ts'
 import { SchemaError, StoreError } from '../engine/errors.ts'
+import type { Reach } from '../engine/reach.ts'
 import type { Migration } from '../engine/versions.ts'
 import type { Db, Schema } from '../migrations/schema.ts'
 import { Claim } from './claim.ts'
 import { clientConfig } from './connection.ts'
 import { PostgresEngineDialect, SEARCH_MS } from './dialect.ts'
 import { storeErrorOf } from './errors.ts'
+import { guarded } from './guarded.ts'
 import { ListReader } from './lists.ts'
 import { migratePostgres, requireUsable } from './migrate.ts'
 import { Pool } from './pool.ts'
 import { Primary, requirePrimary } from './primary.ts'
+import { PostgresReach } from './reach.ts'
 
 /** Connections of a process, and those of them for searches and lists. */
 const MAX_CONNECTIONS = 10
@@ -31,6 +34,7 @@ export interface PostgresOptions {
 export interface OpenPostgres {
   db: Db
   claim: (onTaken: (error: Error) => void) => Promise<() => Promise<void>>
+  reach: Reach
 }
 
 /**
@@ -46,18 +50,25 @@ export async function openPostgres(
     connected(place, primary, (client) => migratePostgres(client, now(), migrations)),
   )
   const pool = new Pool(place, primary, MAX_CONNECTIONS)
+  const reading = new Pool(place, primary, MAX_READING)
   const dialect = new PostgresEngineDialect({
     pool,
-    reading: new Pool(place, primary, MAX_READING),
+    reading,
     lists: new ListReader(join(folder, 'sallyport.pg')),
     searchMs,
   })
+  const onAway = () => {
+    pool.cut()
+    reading.cut()
+  }
+  const reach = new PostgresReach({ place, primary, now, onAway })
   return {
-    db: new Kysely<Schema>({ dialect }),
+    db: new Kysely<Schema>({ dialect: guarded(dialect, reach) }),
     claim: async (onTaken) => {
       const claim = await Claim.open(place, primary, onTaken)
       return () => claim.release()
     },
+    reach,
   }
 }
 

@@ -1,4 +1,5 @@
 /** Connections to the primary of a database, kept for the next use. */
+import type { Duplex } from 'node:stream'
 import pg from 'pg'
 import type { PostgresPlace } from '../../model/database.ts'
 import { clientConfig } from './connection.ts'
@@ -11,6 +12,7 @@ const CONNECT_MS = 5000
 export class Pool {
   readonly #primary: Primary
   readonly #pool: pg.Pool
+  readonly #clients = new Set<pg.PoolClient>()
 
   /** `max` connections at most, opened on demand. */
   constructor(place: PostgresPlace, primary: Primary, max: number) {
@@ -30,7 +32,11 @@ export class Pool {
     // of the statement, and an idle one leaves the pool.
     const ignore = () => undefined
     this.#pool.on('error', ignore)
-    this.#pool.on('connect', (client) => client.on('error', ignore))
+    this.#pool.on('connect', (client) => {
+      client.on('error', ignore)
+      this.#clients.add(client)
+    })
+    this.#pool.on('remove', (client) => this.#clients.delete(client))
   }
 
   /** Returns a connection, for the caller to release. @throws StoreUnavailableError */
@@ -60,8 +66,18 @@ export class Pool {
     }
   }
 
+  /** Closes the sockets of all connections, so that waiting statements fail at once. */
+  cut(): void {
+    for (const client of this.#clients) socketOf(client).destroy()
+  }
+
   /** Closes all connections when they are released. */
   async close(): Promise<void> {
     await this.#pool.end()
   }
+}
+
+/** Returns the connection's socket, which the types of `pg` leave out. */
+function socketOf(client: pg.PoolClient): Duplex {
+  return (client as unknown as { connection: { stream: Duplex } }).connection.stream
 }

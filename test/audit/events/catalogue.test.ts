@@ -101,7 +101,7 @@ describe('the catalogue', () => {
     expect(new Set(fields).size).toBe(fields.length)
   })
 
-  test('a denial or a failure is a warning, and two events are alerts', () => {
+  test('a denial or a failure is a warning, and four events are alerts', () => {
     for (const code of EVENT_CODES) {
       if (/\.(denied|failure|locked)$/.test(code)) expect(kindOf(code).severity, code).toBe('warning')
     }
@@ -109,6 +109,7 @@ describe('the catalogue', () => {
       'hostkey.changed',
       'recording.failed',
       'worker.loop',
+      'database.away',
     ])
     expect(severityOf({ code: 'session.close', fields: { result: 'success' } })).toBe('notice')
     expect(severityOf({ code: 'session.close', fields: { result: 'failure' } })).toBe('warning')

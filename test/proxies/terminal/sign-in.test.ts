@@ -195,6 +195,14 @@ describe('it ends', () => {
     await type('pw\r')
     expect(client.shown).toContain('sallyport: the login holds a tab\r\nlogin: ')
   })
+
+  test('while nobody can sign in: the reason is shown, and the connection ends', async () => {
+    const answer: AuthenticateAnswer = { result: 'unavailable', message: 'the database is away' }
+    const { client, type, state } = await begin([answer], 'ops1')
+    await type('pw\r')
+    expect(client.shown).toMatch(/sallyport: the database is away\r\n$/)
+    expect([state.isOver, state.result, client.closed]).toEqual([true, undefined, true])
+  })
 })
 
 describe('a client that vanishes', () => {

@@ -3,6 +3,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { Kysely, sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { PostgresHost, PostgresPlace } from '../../../src/model/database.ts'
+import { CLAIM, Claim } from '../../../src/store/postgres/claim.ts'
 import { PostgresEngineDialect } from '../../../src/store/postgres/dialect.ts'
 import { ListReader } from '../../../src/store/postgres/lists.ts'
 import { Pool } from '../../../src/store/postgres/pool.ts'
@@ -12,6 +13,7 @@ import { type Postgres, type Standby, startPostgres } from '../../peers/postgres
 import { freePort } from '../../peers/process.ts'
 import { describeWithPeers } from '../../peers/program.ts'
 import { OWNER } from '../../peers/sql.ts'
+import { until } from '../../until.ts'
 
 const HOST = '127.0.0.1'
 const placeOf = (...ports: number[]): PostgresPlace => ({
@@ -70,7 +72,7 @@ describeWithPeers('a database of several hosts', ['initdb', 'postgres', 'pg_base
     const pool = poolOf(placeOf(primary.port, standby.port))
     expect(await portOf(pool)).toBe(String(primary.port))
     await primary.kill()
-    // The connection at hand is lost; what is asked next finds a new one.
+    // The connection at hand is lost, and the next one is to the new primary.
     await expect(portOf(pool)).rejects.toMatchObject({ name: 'StoreUnavailableError' })
     await expect(portOf(pool)).rejects.toThrow(`none of its hosts takes writes (${HOST}:${primary.port}: `)
     await standby.promote()
@@ -173,5 +175,33 @@ describeWithPeers('a server', ['initdb', 'postgres', 'pgbouncer'], () => {
     } finally {
       proxy.close()
     }
+  })
+
+  test('that takes a lost connection for alive gives the claim back to its broker', async () => {
+    const near = new Set<Socket>()
+    const far: Socket[] = []
+    const proxy = createServer((socket) => {
+      const onward = connect(server.port, HOST)
+      near.add(socket)
+      far.push(onward)
+      socket.on('data', (data) => onward.write(data)).on('error', () => undefined)
+      onward.on('data', (data) => socket.destroyed || socket.write(data)).on('error', () => undefined)
+    })
+    await new Promise<void>((resolve) => proxy.listen(0, HOST, resolve))
+    const place = placeOf((proxy.address() as { port: number }).port)
+    const taken: Error[] = []
+    const claim = await Claim.open(place, new Primary(place), (error) => taken.push(error))
+    const holder = async () =>
+      (await server.sql(`select pid from pg_locks where locktype = 'advisory' and objid = ${CLAIM}`))[0]?.pid
+    const before = await holder()
+    for (const socket of near) socket.destroy()
+    await until('another connection has it', async () => {
+      const now = await holder()
+      return (now !== undefined && now !== before) || undefined
+    })
+    expect(taken).toEqual([])
+    await claim.release()
+    for (const socket of [...near, ...far]) socket.destroy()
+    proxy.close()
   })
 })

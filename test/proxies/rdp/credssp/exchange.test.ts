@@ -1,4 +1,5 @@
 /** CredSSP from the first token to the password, and every error that ends it earlier. */
+
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
@@ -283,6 +284,17 @@ describe('a client that', () => {
     const bound = answer(server, buildTsRequest({ version: 6, pubKeyAuth, clientNonce }))
     if (bound.kind !== 'more') throw new Error(bound.kind)
     expect(answer(server, client.receive(bound.send!).send!).kind).toBe('done')
+  })
+
+  test('gets a status of its own while nobody can sign in', () => {
+    const server = createServer()
+    const client = createClient()
+    const first = answer(server, client.start())
+    if (first.kind !== 'more') throw new Error(first.kind)
+    expect(server.receive(client.receive(first.send!).send!).kind).toBe('judge')
+    const refused = server.unjudged()
+    if (refused.kind !== 'refused') throw new Error(refused.kind)
+    expect(parseTsRequest(refused.send!).errorCode).toBe(STATUS.NO_LOGON_SERVERS)
   })
 
   test('sends no nonce, a short one, or goes on while it is judged', () => {

@@ -1,0 +1,190 @@
+/**
+ * The watch over a PostgreSQL server: asks by a connection of its own whether it takes writes. Until it does, all
+ * statements fail at once, also those that wait for an answer: behind a dead network each would wait for its own
+ * time-out.
+ */
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import type { PostgresPlace } from '../../model/database.ts'
+import { StoreUnavailableError } from '../engine/errors.ts'
+import type { Away, Reach } from '../engine/reach.ts'
+import { clientConfig } from './connection.ts'
+import { storeErrorOf } from './errors.ts'
+import type { Primary } from './primary.ts'
+
+/** Milliseconds between two questions: while it answers, and while it does not. */
+const PAUSE_MS = 500
+const PAUSE_AWAY_MS = 500
+/** Milliseconds for an answer, a new connection included: with the pause, what hangs is known within 3 s. */
+const ANSWER_MS = 2000
+
+/**
+ * Commits a record of some bytes, so that a full disk or a lost standby is seen too: what only reads would go on
+ * there.
+ */
+const QUESTION = `select case when pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' then 'it takes no writes'
+  else pg_logical_emit_message(true, 'sallyport', '')::text end as answer`
+
+export interface ReachOptions {
+  place: PostgresPlace
+  primary: Primary
+  /** Milliseconds since the epoch. */
+  now: () => number
+  /** Called when it has gone away: connections to it are of no use any more. */
+  onAway: () => void
+}
+
+export class PostgresReach implements Reach {
+  readonly #options: ReachOptions
+  readonly #listeners = new Set<(away: Away | undefined) => void>()
+  /** Callers that wait for an answer. */
+  readonly #held = new Set<(error: Error) => void>()
+  readonly #closing = new AbortController()
+  #client: pg.Client | undefined
+  #asking: Promise<void> | undefined
+  away: Away | undefined
+
+  constructor(options: ReachOptions) {
+    this.#options = options
+  }
+
+  /** Begins to watch; `close` ends it. */
+  start(): void {
+    void this.#watch()
+  }
+
+  onChange(listener: (away: Away | undefined) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** A question that was asked before does not count: the database may have gone since. */
+  async check(): Promise<boolean> {
+    await this.#asking
+    if (!this.away) await this.#ask()
+    return this.away === undefined
+  }
+
+  /**
+   * Begins the work unless the database is away, and waits for its end as long as it is there.
+   * @throws StoreUnavailableError also for work that may still be done by the server
+   */
+  async hold<T>(begin: () => Promise<T>): Promise<T> {
+    if (this.away) throw unavailable(this.away)
+    return await new Promise<T>((resolve, reject) => {
+      this.#held.add(reject)
+      begin()
+        .then(resolve, reject)
+        .finally(() => this.#held.delete(reject))
+    })
+  }
+
+  /** Resolves when its connection is closed, at the latest after the time for an answer. */
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await this.#asking
+    await this.#drop()
+  }
+
+  async #watch(): Promise<void> {
+    const { signal } = this.#closing
+    while (!signal.aborted) {
+      await this.#ask()
+      const pause = this.away ? PAUSE_AWAY_MS : PAUSE_MS
+      await sleep(pause, undefined, { signal, ref: false }).catch(() => undefined)
+    }
+  }
+
+  /** Simultaneous calls share a question. */
+  #ask(): Promise<void> {
+    this.#asking ??= this.#answer().finally(() => {
+      this.#asking = undefined
+    })
+    return this.#asking
+  }
+
+  async #answer(): Promise<void> {
+    if (this.#closing.signal.aborted) return
+    const late = new AbortController()
+    try {
+      await Promise.race([this.#question(), tooLate(late.signal)])
+      this.#change(undefined)
+    } catch (error) {
+      void this.#drop()
+      const { message: reason } = error as Error
+      if (!this.#closing.signal.aborted && !this.away) this.#change({ since: this.#options.now(), reason })
+    } finally {
+      late.abort()
+    }
+  }
+
+  async #question(): Promise<void> {
+    const kept = this.#client
+    try {
+      await this.#once()
+    } catch (error) {
+      // The connection may be gone alone: a new one tells.
+      if (!kept || this.#client !== kept) throw error
+      void this.#drop()
+      await this.#once()
+    }
+  }
+
+  async #once(): Promise<void> {
+    try {
+      this.#client ??= await this.#connect()
+      const { rows } = await this.#client.query<{ answer: string }>(QUESTION)
+      const answer = rows[0]?.answer ?? ''
+      if (!/^[0-9A-F]+\/[0-9A-F]+$/.test(answer))
+        throw new Error(`${answer}: it is a standby, or was made read-only`)
+    } catch (error) {
+      throw new Error(plain(storeErrorOf(error).message))
+    }
+  }
+
+  async #connect(): Promise<pg.Client> {
+    const { place, primary } = this.#options
+    // Another host may have become the primary.
+    if (this.away && primary.isOneOfSeveral) await primary.find()
+    const config = { ...clientConfig(place, primary.current), connectionTimeoutMillis: ANSWER_MS }
+    const client = new pg.Client(config)
+    client.on('error', () => undefined)
+    await client.connect()
+    if (this.#closing.signal.aborted) await client.end()
+    return client
+  }
+
+  /** A question that waits is cut off; the server's part of the end is waited for if none does. */
+  async #drop(): Promise<void> {
+    const client = this.#client
+    this.#client = undefined
+    await client?.end().catch(() => undefined)
+  }
+
+  #change(away: Away | undefined): void {
+    if (away === this.away) return
+    this.away = away
+    if (away) {
+      for (const reject of this.#held) reject(unavailable(away))
+      this.#held.clear()
+      this.#options.onAway()
+    }
+    for (const listener of this.#listeners) listener(away)
+  }
+}
+
+const unavailable = ({ reason }: Away) => new StoreUnavailableError(reason)
+
+const plain = (message: string) => message.replace(/^the database cannot be used: /, '')
+
+/** Rejects after the time for an answer. Answers that came while this process was busy count. */
+async function tooLate(signal: AbortSignal): Promise<void> {
+  try {
+    await sleep(ANSWER_MS, undefined, { signal })
+  } catch {
+    return
+  }
+  await setImmediate()
+  await setImmediate()
+  throw new Error(`it has not answered for ${ANSWER_MS / 1000} s`)
+}
