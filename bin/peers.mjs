@@ -58,6 +58,8 @@ export const PEER_PACKAGES = [
   'mosh',
   'unbound',
   'postgresql-15',
+  'postgresql-client-15',
+  'pgbouncer',
   'ldnsutils',
   'inetutils-inetd',
   'inetutils-telnet',
