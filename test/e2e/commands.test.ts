@@ -115,9 +115,9 @@ describe('a faulty configuration', () => {
     ],
     ['a bad value', { login_grace: 'soon' }, /login_grace: expected a duration such as .*, got "soon"/],
     [
-      'a value of a later release',
+      'a database without a user',
       { database: { url: 'postgres://localhost/sallyport' } },
-      /database\.url: this value is not available yet/,
+      /database\.url: expected the name of a user before the host/,
     ],
   ])('%s stops serve, and check names it', async (name, keys, message) => {
     const faulty = await configure(name.replaceAll(' ', '-'), keys)

@@ -292,15 +292,19 @@ describe('retention', () => {
     const { recording } = await here.session(1)
     const database = new DatabaseSync(here.path)
     const columns = database
-      .prepare("select name from pragma_table_info('sessions') where name not in ('id', 'recording')")
+      .prepare(
+        "select name from pragma_table_info('sessions') where name not in ('id', 'recording') and name not like 'recording\\_%' escape '\\'",
+      )
       .all()
       .map(({ name }) => String(name))
       .join(', ')
     database.exec(
       `with recursive n(i) as (select 1 union all select i + 1 from n where i < 9000)
-       insert into sessions (id, recording, ${columns})
-       select 'S' || i, case i % 4 when 0 then null when 1 then json_set(recording, '$.state', 'deleted')
-         else json_set(recording, '$.size', 10) end, ${columns.replace(/(\w+)/g, 'sessions.$1')}
+       insert into sessions (id, recording, recording_state, recording_size, recording_digest, ${columns})
+       select 'S' || i, case i % 4 when 0 then null else recording end,
+         case i % 4 when 0 then null when 1 then 'deleted' else recording_state end,
+         case i % 4 when 0 then null when 1 then recording_size else 10 end,
+         case i % 4 when 0 then null else recording_digest end, ${columns.replace(/(\w+)/g, 'sessions.$1')}
        from n, sessions where sessions.id = '${idOf(1)}'`,
     )
     database.close()
