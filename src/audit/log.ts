@@ -15,7 +15,7 @@ import { type Audit, type AuditEvent, EVENTS, type EventCode, kindOf } from './e
 import { cleanFields } from './events/clean.ts'
 import type { EventFields } from './events/fields.ts'
 import type { Backlog, Mark } from './journal/backlog.ts'
-import { type Doubt, JournalError } from './journal/file.ts'
+import { type Doubt, isEnd, JournalError } from './journal/file.ts'
 import type { Refusals } from './refusals.ts'
 import { type After, systemAfter } from './sink.ts'
 
@@ -233,7 +233,7 @@ export class AuditLog implements Audit {
       else this.#signSoon()
     } catch (error) {
       // Of one that was back too soon to be noticed the backlog asks first what stands.
-      if (this.#isAway || (this.#outages && error instanceof StoreUnavailableError)) {
+      if (this.#isAway || (group.length > 0 && this.#outages && error instanceof StoreUnavailableError)) {
         this.#sealing ||= sealing
         await this.#keep(group, this.#end.doubt)
         return
@@ -244,7 +244,7 @@ export class AuditLog implements Audit {
     }
   }
 
-  /** Stores the events in the journal. */
+  /** Stores the events in the journal; if there is no room for all, those of ends. */
   async #keep(group: Waiting[], doubt?: Doubt): Promise<void> {
     if (group.length === 0) return
     try {
@@ -252,6 +252,11 @@ export class AuditLog implements Audit {
       await this.#outages!.backlog.append(events, doubt)
       for (const { resolve } of group) resolve()
     } catch (error) {
+      const ends = group.filter(({ event }) => isEnd(event))
+      if (0 < ends.length && ends.length < group.length) {
+        await this.#keep(ends, doubt)
+        group = group.filter((one) => !ends.includes(one))
+      }
       const failure = unwritten(error)
       for (const { reject } of group) reject(failure)
     }

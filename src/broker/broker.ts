@@ -258,7 +258,7 @@ export class Broker {
       logger: options.logger,
       grace: options.config.databaseGrace,
       place: placeText(options.config.database),
-      review: () => this.#review(() => this.#gate.review()),
+      review: () => this.#review(() => this.#gate.reviewAll()),
       now: Date.now,
     })
     this.#predecessors = new Predecessors({
@@ -433,6 +433,9 @@ export class Broker {
     if (this.#state !== 'serving' || this.#isHandingOver) {
       throw new Error('the broker is starting, is stopping, or is being replaced already')
     }
+    // The successor would store the same events: they go up first.
+    if (!this.#backlog.isEmpty)
+      throw new Error('the broker still stores events of an outage of the database: try again in a moment')
     this.#isLeaving = true
     this.#isHandingOver = true
     try {

@@ -14,10 +14,16 @@ export class Changes {
   readonly #log: ChangeRepository
   /** Last revision that was read. Undefined at the begin. */
   #read: number | undefined
+  #isForgotten = false
   #sinceRemoval = REMOVE_AFTER
 
   constructor(log: ChangeRepository) {
     this.#log = log
+  }
+
+  /** Makes the next call of `read` say that all may have changed: the log may be another one. */
+  forget(): void {
+    this.#isForgotten = true
   }
 
   /**
@@ -25,7 +31,8 @@ export class Changes {
    * read; the next call reads the same again.
    */
   async read(touched: Touched): Promise<void> {
-    if (this.#read === undefined) {
+    if (this.#read === undefined || this.#isForgotten) {
+      this.#isForgotten = false
       // What is written from now on comes after it, and all is reviewed behind it.
       this.#read = (await this.#log.kept()).last
       touched.addAll()

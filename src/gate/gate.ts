@@ -185,7 +185,7 @@ export class BrokerGate implements Gate {
         rightsUsed: [],
         bytesIn: 0,
         bytesOut: 0,
-      })
+      }).catch(() => this.abandon(running.id, reason))
       throw error
     })
     if (flaw === undefined) return answer
@@ -426,6 +426,11 @@ export class BrokerGate implements Gate {
    */
   review(): Promise<void> {
     return this.#review.run()
+  }
+
+  /** Does the same for all that runs, after the database was away: another server may have taken over. */
+  reviewAll(): Promise<void> {
+    return this.#review.runAll()
   }
 
   /** Sends the notices again for what has lost its right and has not ended: its proxy may not have known it yet. */

@@ -72,6 +72,12 @@ export class Review {
     return this.#next
   }
 
+  /** Does the same for all that runs: the database may be another one than before, and its log of changes too. */
+  runAll(): Promise<void> {
+    this.#changes.forget()
+    return this.run()
+  }
+
   /**
    * Judges what rests on this basis with the next round. Call it when something rests on a basis that was judged
    * before: what changed meanwhile has touched nobody.

@@ -285,8 +285,9 @@ export class SignIns {
       },
       async (some) => {
         await grounds.prepare(some.map(([, { basis }]) => basis))
-        const ids = some.flatMap(([, { userId, hasTargets }]) => (hasTargets ? [userId] : []))
-        for (const id of await access.withTargets([...new Set(ids)])) withTargets.add(id)
+        // Of all, since a menu may be shown until they are judged.
+        const ids = new Set(some.map(([, { userId }]) => userId))
+        for (const id of await access.withTargets([...ids])) withTargets.add(id)
       },
     )
     await withdrawals.each(

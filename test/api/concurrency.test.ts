@@ -4,7 +4,6 @@ import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { IDEMPOTENCY_LIFETIME } from '../../src/api/http/limits.ts'
 import { Turns } from '../../src/api/http/turns.ts'
-import { openStore } from '../../src/store/open.ts'
 import { openVault } from '../../src/vault/vault.ts'
 import { type Answer, type Harness, startHarness } from './harness.ts'
 
@@ -219,7 +218,7 @@ describe('Idempotency-Key', () => {
   })
 
   it('gives the first answer over two processes too, which are asked at the same moment', async () => {
-    const store = await openStore({ path: h.database })
+    const store = await h.open()
     const vault = await openVault(store, { file: join(dirname(h.database), 'master.key') })
     const other = await startHarness({ store, vault })
     for (let n = 0; n < 10; n++) {

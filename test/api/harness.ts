@@ -44,6 +44,8 @@ export interface Harness {
   store: Store
   /** Path of the database's file. */
   database: string
+  /** Opens the same data once more, as another process would. */
+  open: TemporaryStore['open']
   /** Runs statements beside the store. Returns the rows of the last one. */
   sql: TemporaryStore['sql']
   /** PEM of the certificate. */
@@ -188,6 +190,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     api,
     store,
     database: temporary.path,
+    open: temporary.open,
     sql: temporary.sql,
     cert,
     certPath,

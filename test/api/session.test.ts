@@ -1,9 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { SignIns } from '../../src/api/access/sign-ins.ts'
 import { MAX_SIGN_INS_PER_USER, SIGN_IN_IDLE, SIGN_IN_LIFETIME } from '../../src/api/http/limits.ts'
-import { openStore } from '../../src/store/open.ts'
 import { ADMIN, type Harness, startHarness } from './harness.ts'
 
 let h: Harness
@@ -70,9 +68,7 @@ describe('signing in by password', () => {
 
   it('is stored as a hash, which is no cookie', async () => {
     const cookie = await h.signIn()
-    const database = new DatabaseSync(h.database)
-    const rows = database.prepare('select * from sign_ins').all()
-    database.close()
+    const rows = await h.sql('select * from sign_ins')
     const token = cookie.split('=')[1]!
     const hash = createHash('sha256').update(token).digest()
     expect(rows.some((row) => hash.equals(row['token_hash'] as Uint8Array))).toBe(true)
@@ -89,7 +85,7 @@ describe('signing in by password', () => {
   })
 
   it('is noted as used each minute, and counted per user over all processes', async () => {
-    const other = await openStore({ path: h.database })
+    const other = await h.open()
     const cookie = await h.signIn()
     const hash = createHash('sha256').update(cookie.split('=')[1]!).digest()
     const lastUse = async () => (await other.signIns.find(hash))?.lastUse

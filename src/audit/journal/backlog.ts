@@ -95,7 +95,7 @@ export class Backlog {
     for (;;) {
       const [journal] = this.#journals
       if (!journal) return undefined
-      if (this.#entries.length === 0) this.#entries = await this.#read(journal)
+      if (this.#entries.length === 0) await this.#read(journal)
       if (this.#entries.length > 0) return await this.#batchOf(journal, this.#entries)
       this.#journals.shift()
       if (journal === this.#own) this.#own = undefined
@@ -119,9 +119,9 @@ export class Backlog {
     this.#own = undefined
   }
 
-  /** Reads the entries that go up together. */
-  async #read(journal: Journal): Promise<Entry[]> {
-    const entries: Entry[] = []
+  /** Reads the entries that go up together. Those that were read before a failure go up first. */
+  async #read(journal: Journal): Promise<void> {
+    const entries = this.#entries
     let count = 0
     while (count < BATCH) {
       const entry = this.#ahead ?? (await this.#entry(journal))
@@ -137,7 +137,6 @@ export class Backlog {
       if (entry.doubt) break
     }
     if (journal !== this.#own) this.#noteEnds(entries)
-    return entries
   }
 
   #noteEnds(entries: readonly Entry[]): void {

@@ -9,7 +9,7 @@ import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { syncDirectory } from '../../../recordings/container/session-file.ts'
 import { Secret } from '../../model/secret.ts'
 import type { Vault } from '../../vault/vault.ts'
@@ -102,6 +102,7 @@ export class Journal {
       const flags = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL
       const file = await open(pathOf(folder, id), flags, 0o600)
       await syncDirectory(folder)
+      await syncDirectory(dirname(folder))
       return new Journal(id, folder, file, vault, maximum)
     } catch (error) {
       throw new JournalError(`the journal cannot be made: ${(error as Error).message}`)
@@ -130,11 +131,8 @@ export class Journal {
     if (this.#isBroken) throw new JournalError('the journal is broken since a write failed')
     const number = this.#end.number + 1
     const line = this.#sealed(number, events, doubt)
-    const isEnd = events.every(({ code }) => ENDS.has(code))
-    if (
-      this.#end.offset + line.length >
-      this.#maximum - (isEnd ? 0 : Math.min(ENDS_BYTES, this.#maximum / 4))
-    ) {
+    const reserve = events.every(isEnd) ? 0 : Math.min(ENDS_BYTES, this.#maximum / 4)
+    if (this.#end.offset + line.length > this.#maximum - reserve) {
       throw new JournalError(`the journal is full: more than ${this.#maximum} bytes wait for the database`)
     }
     try {
@@ -248,6 +246,9 @@ const ENDS: ReadonlySet<string> = new Set([
   'database.back',
   'service.stop',
 ])
+
+/** Whether the journal keeps room for the event. */
+export const isEnd = ({ code }: AuditEvent): boolean => ENDS.has(code)
 
 const digestOf = (line: Buffer) => createHash('sha256').update(line).digest('hex')
 

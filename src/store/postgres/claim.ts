@@ -7,9 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { type PostgresPlace, placeText } from '../../model/database.ts'
 import { StoreClaimedError } from '../engine/errors.ts'
-import { clientConfig } from './connection.ts'
+import { clientConfig, endClient } from './connection.ts'
 import { storeErrorOf } from './errors.ts'
-import { type Primary, requirePrimary } from './primary.ts'
+import type { Primary } from './primary.ts'
 
 /** Key of the advisory lock: `brok` as a number. */
 export const CLAIM = 0x62726f6b
@@ -52,7 +52,7 @@ export class Claim {
 
   async release(): Promise<void> {
     this.#isReleased = true
-    await this.#client?.end().catch(() => undefined)
+    if (this.#client) await endClient(this.#client)
   }
 
   async #take(): Promise<void> {
@@ -61,7 +61,7 @@ export class Claim {
     client.on('error', () => undefined)
     try {
       await client.connect()
-      await requirePrimary(client)
+      await this.#primary.require(client)
       await client.query(ALIVE)
       const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
         CLAIM,
@@ -71,13 +71,13 @@ export class Claim {
       if (!rows[0]?.taken)
         throw new StoreClaimedError(placeText({ postgres: this.#place }), await holderOf(client))
     } catch (error) {
-      await client.end().catch(() => undefined)
+      await endClient(client)
       throw storeErrorOf(error)
     }
     this.#client = client
     client.once('end', () => void this.#takeAgain())
     // Released meanwhile.
-    if (this.#isReleased) await client.end()
+    if (this.#isReleased) await endClient(client)
   }
 
   /**

@@ -1,5 +1,6 @@
 /** Settings of a connection, and the time-outs without which a dead network would hang. */
 import { readFileSync } from 'node:fs'
+import type { Duplex } from 'node:stream'
 import { checkServerIdentity, type PeerCertificate } from 'node:tls'
 import type pg from 'pg'
 import type { PostgresHost, PostgresPlace } from '../../model/database.ts'
@@ -17,6 +18,8 @@ const ANSWER_MS = STATEMENT_MS + 5000
 /** Time in which a transaction may do nothing; the server ends it then, and frees its locks. */
 const IDLE_MS = 60_000
 const KEEP_ALIVE_MS = 10_000
+/** Time for the server's part of an end: a dead network brings none. */
+export const END_MS = 1000
 
 /** Settings of a session, whatever the server's, the database's and the user's are. */
 const SETTINGS = {
@@ -73,4 +76,16 @@ function tlsOptions(host: string, { ca, client }: NonNullable<PostgresPlace['tls
     // Node would take an address for no name at all.
     checkServerIdentity: (_: string, certificate: PeerCertificate) => checkServerIdentity(host, certificate),
   }
+}
+
+/** Ends a connection, in order if the server still answers. */
+export async function endClient(client: pg.Client): Promise<void> {
+  const timer = setTimeout(() => socketOf(client).destroy(), END_MS)
+  await client.end().catch(() => undefined)
+  clearTimeout(timer)
+}
+
+/** Returns the connection's socket, which the types of `pg` leave out. */
+export function socketOf(client: pg.ClientBase): Duplex {
+  return (client as unknown as { connection: { stream: Duplex } }).connection.stream
 }

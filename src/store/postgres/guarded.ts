@@ -111,7 +111,10 @@ class Guarded implements DatabaseConnection {
         yield piece.value
       }
     } finally {
-      if (!this.isLeft) await pieces.return?.()
+      // A list without a taker gives its file and its place back, now or when its statement has ended.
+      const ended = pieces.return?.()
+      if (this.isLeft) ended?.catch(() => undefined)
+      else await ended
     }
   }
 }

@@ -8,14 +8,14 @@ import type { Reach } from '../engine/reach.ts'
 import type { Migration } from '../engine/versions.ts'
 import type { Db, Schema } from '../migrations/schema.ts'
 import { Claim } from './claim.ts'
-import { clientConfig } from './connection.ts'
+import { clientConfig, endClient } from './connection.ts'
 import { PostgresEngineDialect, SEARCH_MS } from './dialect.ts'
 import { storeErrorOf } from './errors.ts'
 import { guarded } from './guarded.ts'
 import { ListReader } from './lists.ts'
 import { migratePostgres, requireUsable } from './migrate.ts'
 import { Pool } from './pool.ts'
-import { Primary, requirePrimary } from './primary.ts'
+import { Primary } from './primary.ts'
 import { PostgresReach } from './reach.ts'
 
 /** Connections of a process, and those of them for searches and lists. */
@@ -82,10 +82,10 @@ async function connected<T>(
   client.on('error', () => undefined)
   try {
     await client.connect()
-    await requirePrimary(client)
+    await primary.require(client)
     return await work(client)
   } finally {
-    await client.end().catch(() => undefined)
+    await endClient(client)
   }
 }
 

@@ -1,22 +1,23 @@
 /** Connections to the primary of a database, kept for the next use. */
-import type { Duplex } from 'node:stream'
 import pg from 'pg'
 import type { PostgresPlace } from '../../model/database.ts'
-import { clientConfig } from './connection.ts'
+import { clientConfig, END_MS, socketOf } from './connection.ts'
 import { isBroken, storeErrorOf } from './errors.ts'
-import { type Primary, requirePrimary } from './primary.ts'
+import type { Primary } from './primary.ts'
 
 /** Time for a connection, or for a free one of the pool. */
 const CONNECT_MS = 5000
 
 export class Pool {
   readonly #primary: Primary
+  readonly #max: number
   readonly #pool: pg.Pool
   readonly #clients = new Set<pg.PoolClient>()
 
   /** `max` connections at most, opened on demand. */
   constructor(place: PostgresPlace, primary: Primary, max: number) {
     this.#primary = primary
+    this.#max = max
     this.#pool = new pg.Pool({
       max,
       connectionTimeoutMillis: CONNECT_MS,
@@ -26,7 +27,7 @@ export class Pool {
           super(clientConfig(place, primary.current))
         }
       },
-      onConnect: requirePrimary,
+      onConnect: (client) => primary.require(client),
     })
     // Without a listener an error of a connection, idle or in use, would end the process. Its user gets the error
     // of the statement, and an idle one leaves the pool.
@@ -43,7 +44,9 @@ export class Pool {
   async take(): Promise<pg.PoolClient> {
     try {
       return await this.#pool.connect().catch(async (error: unknown) => {
-        if (!this.#primary.isOneOfSeveral) throw error
+        // All connections may be in use for long: that says nothing of the host.
+        const isFull = this.#pool.totalCount >= this.#max && this.#pool.idleCount === 0
+        if (!this.#primary.isOneOfSeveral || isFull) throw error
         await this.#primary.find()
         return await this.#pool.connect()
       })
@@ -73,11 +76,8 @@ export class Pool {
 
   /** Closes all connections when they are released. */
   async close(): Promise<void> {
+    const timer = setTimeout(() => this.cut(), END_MS)
     await this.#pool.end()
+    clearTimeout(timer)
   }
-}
-
-/** Returns the connection's socket, which the types of `pg` leave out. */
-function socketOf(client: pg.PoolClient): Duplex {
-  return (client as unknown as { connection: { stream: Duplex } }).connection.stream
 }

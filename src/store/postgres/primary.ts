@@ -5,7 +5,7 @@
 import pg from 'pg'
 import { hostText, type PostgresHost, type PostgresPlace } from '../../model/database.ts'
 import { SchemaError, StoreUnavailableError } from '../engine/errors.ts'
-import { clientConfig } from './connection.ts'
+import { clientConfig, endClient } from './connection.ts'
 import { storeErrorOf } from './errors.ts'
 
 /** Time for a host to say what it is. A host that needs longer is no help to those who wait. */
@@ -16,6 +16,8 @@ export class Primary {
   readonly #place: PostgresPlace
   #current: PostgresHost
   #finding: Promise<void> | undefined
+  /** The latest timeline that a primary had: one of an earlier timeline was replaced, and came back unasked. */
+  #timeline = ''
 
   constructor(place: PostgresPlace) {
     this.#place = place
@@ -44,6 +46,20 @@ export class Primary {
     return this.#finding
   }
 
+  /**
+   * Checks a new connection: it must be to a primary that was not replaced, and to the server itself.
+   * @throws StoreUnavailableError, SchemaError
+   */
+  async require(client: pg.ClientBase): Promise<void> {
+    await requirePrimary(client)
+    const timeline = timelineOf(client)
+    if (timeline < this.#timeline)
+      throw new StoreUnavailableError(
+        `it is of timeline ${timeline}, and another host has taken over with ${this.#timeline}`,
+      )
+    this.#timeline = timeline
+  }
+
   async #askAll(): Promise<void> {
     const { hosts } = this.#place
     try {
@@ -67,13 +83,13 @@ export class Primary {
     client.on('error', () => undefined)
     try {
       await client.connect()
-      await requirePrimary(client)
+      await this.require(client)
       return host
     } catch (error) {
       throw storeErrorOf(error)
     } finally {
       // Its answer may never come.
-      void client.end().catch(() => undefined)
+      void endClient(client)
     }
   }
 }
@@ -97,7 +113,7 @@ export function timelineOf(client: pg.ClientBase): string {
  * connection's statements to ever other connections of its own, so that settings, locks and cursors get lost.
  * @throws StoreUnavailableError, SchemaError
  */
-export async function requirePrimary(client: pg.ClientBase): Promise<void> {
+async function requirePrimary(client: pg.ClientBase): Promise<void> {
   const { rows } = await client.query<Role>(
     `select pg_is_in_recovery() as standby, current_setting('transaction_read_only') as readonly,
       pg_backend_pid() as pid,

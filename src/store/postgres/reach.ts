@@ -8,9 +8,9 @@ import pg from 'pg'
 import type { PostgresPlace } from '../../model/database.ts'
 import { StoreUnavailableError } from '../engine/errors.ts'
 import type { Away, Reach } from '../engine/reach.ts'
-import { clientConfig } from './connection.ts'
+import { clientConfig, endClient } from './connection.ts'
 import { storeErrorOf } from './errors.ts'
-import type { Primary } from './primary.ts'
+import { type Primary, timelineOf } from './primary.ts'
 
 /** Milliseconds between two questions: while it answers, and while it does not. */
 const PAUSE_MS = 500
@@ -42,6 +42,7 @@ export class PostgresReach implements Reach {
   readonly #closing = new AbortController()
   #client: pg.Client | undefined
   #asking: Promise<void> | undefined
+  #timeline: string | undefined
   away: Away | undefined
 
   constructor(options: ReachOptions) {
@@ -150,15 +151,25 @@ export class PostgresReach implements Reach {
     const client = new pg.Client(config)
     client.on('error', () => undefined)
     await client.connect()
-    if (this.#closing.signal.aborted) await client.end()
+    await primary.require(client)
+    this.#meet(timelineOf(client))
+    if (this.#closing.signal.aborted) await endClient(client)
     return client
+  }
+
+  /** A server of another timeline has taken over: statements and connections of the one before are of no use. */
+  #meet(timeline: string): void {
+    const before = this.#timeline
+    this.#timeline = timeline
+    if (before !== undefined && before !== timeline && !this.away)
+      this.#change({ since: this.#options.now(), reason: 'another server has taken over' })
   }
 
   /** A question that waits is cut off; the server's part of the end is waited for if none does. */
   async #drop(): Promise<void> {
     const client = this.#client
     this.#client = undefined
-    await client?.end().catch(() => undefined)
+    if (client) await endClient(client)
   }
 
   #change(away: Away | undefined): void {
