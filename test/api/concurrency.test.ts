@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { IDEMPOTENCY_LIFETIME } from '../../src/api/http/limits.ts'
 import { Turns } from '../../src/api/http/turns.ts'
 import { openVault } from '../../src/vault/vault.ts'
+import { isOnPostgres } from '../peers/databases.ts'
 import { type Answer, type Harness, startHarness } from './harness.ts'
 
 let h: Harness
@@ -217,24 +218,28 @@ describe('Idempotency-Key', () => {
     expect((await post('k-4', body)).status).toBe(409)
   })
 
-  it('gives the first answer over two processes too, which are asked at the same moment', async () => {
-    const store = await h.open()
-    const vault = await openVault(store, { file: join(dirname(h.database), 'master.key') })
-    const other = await startHarness({ store, vault })
-    for (let n = 0; n < 10; n++) {
-      const name = `shared-${n}`
-      const headers = { 'idempotency-key': name }
-      const asked = [h, other, other, h].map((one) =>
-        one.call('POST', '/devices', { cookie, headers, body: { device_name: name, host: 'h' } }),
-      )
-      const answers = await Promise.all(asked)
-      expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201])
-      expect(new Set(answers.map(({ body }) => body.id)).size).toBe(1)
-      expect(answers.filter(({ headers }) => headers['idempotency-replayed'] === undefined)).toHaveLength(1)
-    }
-    await other.close()
-    await store.close()
-  })
+  // A takeover is the one time with two brokers on a database, and a server's has the claim of one.
+  it.skipIf(isOnPostgres())(
+    'gives the first answer over two processes too, asked at the same moment',
+    async () => {
+      const store = await h.open()
+      const vault = await openVault(store, { file: join(dirname(h.database), 'master.key') })
+      const other = await startHarness({ store, vault })
+      for (let n = 0; n < 10; n++) {
+        const name = `shared-${n}`
+        const headers = { 'idempotency-key': name }
+        const asked = [h, other, other, h].map((one) =>
+          one.call('POST', '/devices', { cookie, headers, body: { device_name: name, host: 'h' } }),
+        )
+        const answers = await Promise.all(asked)
+        expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201])
+        expect(new Set(answers.map(({ body }) => body.id)).size).toBe(1)
+        expect(answers.filter(({ headers }) => headers['idempotency-replayed'] === undefined)).toHaveLength(1)
+      }
+      await other.close()
+      await store.close()
+    },
+  )
 
   it('of a process that has died may be used again after a while', async () => {
     const { idempotency } = h.store
