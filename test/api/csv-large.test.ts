@@ -32,7 +32,7 @@ it('100,000 devices: in bounded memory, beside other requests', async () => {
   expect(seen.total).toBe(102_000)
   // One event for each device, the sign-in and the export.
   expect(seen.events).toBe(102_002)
-  // Includes 64 MiB of the database's cache of pages. Of a table held as a whole it would be twice as much.
+  // Includes 64 MiB of the database's cache of pages.
   expect(seen.growth).toBeLessThan(180)
   // A moment is 5 ms; the rest is for the machine and the garbage collector.
   expect(seen.slowest).toBeLessThan(1000)
