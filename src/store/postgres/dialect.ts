@@ -128,9 +128,11 @@ class Turn implements DatabaseConnection {
     try {
       command = (await this.#run(client, CompiledQuery.raw('commit'))).command
     } catch (error) {
-      if (!this.#isBroken || !this.#commit || !(await isDone(this.#connections.pool, this.#commit)))
-        throw error
-      return
+      if (!this.#isBroken || !this.#commit) throw error
+      // Its place in the pool is needed for the question.
+      this.release()
+      if (await isDone(this.#connections.pool, this.#commit)) return
+      throw error
     }
     // The answer to the commit of a transaction that has failed.
     if (command !== 'COMMIT') throw new StoreError('the transaction had failed before its commit')
@@ -148,9 +150,7 @@ class Turn implements DatabaseConnection {
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    if (this.#client) {
-      return resultOf(await this.#run(this.#client, query))
-    }
+    if (this.#client) return resultOf(await this.#run(this.#client, query))
     const { pool, reading, searchMs } = this.#connections
     if (!isSearch(query)) {
       this.#client = await pool.take()

@@ -11,7 +11,6 @@ import { storeErrorOf } from './errors.ts'
 /** Time for a host to say what it is. A host that needs longer is no help to those who wait. */
 const ASK_MS = 2000
 
-/** Connects to a host and asks it whether it takes writes. */
 export class Primary {
   readonly #place: PostgresPlace
   #current: PostgresHost

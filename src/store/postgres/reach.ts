@@ -12,9 +12,8 @@ import { clientConfig, endClient } from './connection.ts'
 import { storeErrorOf } from './errors.ts'
 import { type Primary, timelineOf } from './primary.ts'
 
-/** Milliseconds between two questions: while it answers, and while it does not. */
+/** Milliseconds between two questions. */
 const PAUSE_MS = 500
-const PAUSE_AWAY_MS = 500
 /** Milliseconds for an answer, a new connection included: with the pause, what hangs is known within 3 s. */
 const ANSWER_MS = 2000
 
@@ -91,8 +90,7 @@ export class PostgresReach implements Reach {
     const { signal } = this.#closing
     while (!signal.aborted) {
       await this.#ask()
-      const pause = this.away ? PAUSE_AWAY_MS : PAUSE_MS
-      await sleep(pause, undefined, { signal, ref: false }).catch(() => undefined)
+      await sleep(PAUSE_MS, undefined, { signal, ref: false }).catch(() => undefined)
     }
   }
 
@@ -150,8 +148,13 @@ export class PostgresReach implements Reach {
     const config = { ...clientConfig(place, primary.current), connectionTimeoutMillis: ANSWER_MS }
     const client = new pg.Client(config)
     client.on('error', () => undefined)
-    await client.connect()
-    await primary.require(client)
+    try {
+      await client.connect()
+      await primary.require(client)
+    } catch (error) {
+      void endClient(client)
+      throw error
+    }
     this.#meet(timelineOf(client))
     if (this.#closing.signal.aborted) await endClient(client)
     return client

@@ -1,5 +1,6 @@
 /** A database of several hosts, with real ones: which is the primary, and what stands in its place. */
 import { connect, createServer, type Server, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Kysely, sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { PostgresHost, PostgresPlace } from '../../../src/model/database.ts'
@@ -8,6 +9,7 @@ import { PostgresEngineDialect } from '../../../src/store/postgres/dialect.ts'
 import { ListReader } from '../../../src/store/postgres/lists.ts'
 import { Pool } from '../../../src/store/postgres/pool.ts'
 import { Primary } from '../../../src/store/postgres/primary.ts'
+import { PostgresReach } from '../../../src/store/postgres/reach.ts'
 import { type PgBouncer, startPgBouncer } from '../../peers/pgbouncer.ts'
 import { type Postgres, type Standby, startPostgres } from '../../peers/postgres.ts'
 import { freePort } from '../../peers/process.ts'
@@ -83,6 +85,20 @@ describeWithPeers('a database of several hosts', ['initdb', 'postgres', 'pg_base
     await expect(portOf(poolOf(placeOf(standby.port)))).rejects.toThrow(
       'the database cannot be used: it is a standby, which takes no writes',
     )
+  })
+
+  test('a watch over a standby keeps no connection of its questions', async () => {
+    const place = placeOf(standby.port)
+    const options = { place, primary: new Primary(place), now: Date.now, onAway: () => undefined }
+    const reach = new PostgresReach(options)
+    reach.start()
+    await until('it is away', () => reach.away)
+    const open = async () =>
+      (await standby.sql("select 1 from pg_stat_activity where application_name = 'sallyport'")).length
+    // Four questions later; each is asked and ended in turn.
+    await sleep(2_000)
+    expect(await open()).toBeLessThan(3)
+    await reach.close()
   })
 
   test('a host that accepts and says nothing does not hold up the others', async () => {
