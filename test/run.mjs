@@ -14,9 +14,10 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { REPORT } from './report.ts'
+import { countsOf, isCrowded, judge, passedAtSecond, toRepeat, withSecond } from './second-attempts.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sallyport-test-'))
-const report = join(folder, 'vitest.json')
 const total = { passed: 0, failed: 0, skipped: 0 }
 let running
 
@@ -44,26 +45,38 @@ function count(code) {
   else total.failed += 1
 }
 
-/**
- * Adds vitest's own report; a file that failed before its first test, or a failure outside of any, counts as
- * one.
- */
-function countTests(code) {
-  let result
+/** Runs vitest; resolves to its report (test/report.ts). One that fails without a word has an error of its own. */
+async function runTests(title, args) {
+  const path = join(folder, 'report.json')
+  rmSync(path, { force: true })
+  // Hundreds of brokers and commands are started, and half the cost of a start is compiling the same files.
+  const env = { NODE_COMPILE_CACHE: join(folder, 'compiled'), [REPORT]: path }
+  const reporters = ['default', './test/report.ts'].map((name) => `--reporter=${name}`)
+  const code = await step(title, 'vitest', ['run', ...reporters, ...args], env)
   try {
-    result = JSON.parse(readFileSync(report, 'utf8'))
+    const report = JSON.parse(readFileSync(path, 'utf8'))
+    const isSilent = code !== 0 && countsOf(report).failed === 0
+    return isSilent ? { ...report, errors: [`vitest ended with ${code}`] } : report
   } catch {
     console.error('vitest wrote no report')
-    total.failed += 1
-    return
+    return { files: [], errors: ['no report'] }
   }
-  const brokenFiles = result.testResults.filter(
-    (file) => file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed'),
-  ).length
-  const failed = result.numFailedTests + brokenFiles
-  total.passed += result.numPassedTests
-  total.failed += failed === 0 && code !== 0 ? 1 : failed
-  total.skipped += result.numPendingTests + (result.numTodoTests ?? 0)
+}
+
+/** Runs every test; on the build server what failed has a second attempt (test/second-attempts.ts). */
+async function runAll() {
+  const crowded = isCrowded()
+  const first = await runTests('tests', [])
+  if (!process.env.CI) return first
+  const second = { files: [], errors: [] }
+  for (const [project, files] of toRepeat(first)) {
+    const args = ['--project', project, '--no-file-parallelism', ...files]
+    const { files: again, errors } = await runTests(`second attempt: ${project}`, args)
+    second.files.push(...again)
+    second.errors.push(...errors)
+  }
+  total.failed += judge(passedAtSecond(first, second), crowded)
+  return withSecond(first, second)
 }
 
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => running?.kill(signal))
@@ -73,11 +86,8 @@ if (args.length === 0) {
   count(await step('type check', 'tsc', ['--noEmit']))
   count(await step('lint', 'biome', ['check', '--error-on-warnings', '.']))
 }
-const reporters = ['default', 'json', './test/second-attempts.ts'].map((name) => `--reporter=${name}`)
-reporters.push(`--outputFile.json=${report}`)
-// Hundreds of brokers and commands are started, and half the cost of a start is compiling the same files.
-const env = { NODE_COMPILE_CACHE: join(folder, 'compiled') }
-countTests(await step('tests', 'vitest', ['run', ...reporters, ...args], env))
+const counts = countsOf(args.length === 0 ? await runAll() : await runTests('tests', args))
+for (const [state, number] of Object.entries(counts)) total[state] += number
 rmSync(folder, { recursive: true, force: true })
 
 const skipped = total.skipped > 0 ? `, ${total.skipped} skipped` : ''

@@ -1,19 +1,21 @@
 /**
- * A reporter for vitest: lists the tests that passed at their second attempt only, with the error of the
- * first. Each is a race in the test or in the broker. In CI the run fails if one of them needed it in an
- * earlier run of the last ten, too. second-attempts.json has the known ones: when each was first seen, and
- * why.
+ * The second attempt on the build server: test files that failed run once more, one at a time and each in a process of
+ * its own, so that nothing of the first attempt is in it. What passes then only is listed with the error of the
+ * first: a race in the test or in the broker. The run fails if one of them needed it in an earlier run of the
+ * last ten, too. second-attempts.json has the known ones: when each was first seen, and why.
  */
 import { appendFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { availableParallelism, homedir, loadavg } from 'node:os'
 import { join } from 'node:path'
-import type { Reporter, TestModule } from 'vitest/node'
+import type { FileResult, Report } from './report.ts'
 import known from './second-attempts.json' with { type: 'json' }
 
 /** Runs in which, this one included, a test may need its second attempt once. */
 const RUNS = 10
 /** Waiting programs per processor above which a run at its start is ignored. */
 const MAX_LOAD = 2
+/** Failed files from which on there is no second attempt: it is no race. */
+const MAX_FILES = 8
 
 export interface Run {
   date: string
@@ -25,6 +27,69 @@ export interface Repeated {
   test: string
   /** The runs in which it needed its second attempt, this one last. */
   runs: Run[]
+}
+
+export interface Counts {
+  passed: number
+  failed: number
+  skipped: number
+}
+
+export const isFailed = (file: FileResult): boolean =>
+  file.error !== undefined || file.tests.some(({ state }) => state === 'failed')
+
+/** Returns the failed files by their project, or none if they are too many. */
+export function toRepeat({ files }: Report): Map<string, string[]> {
+  const failed = files.filter(isFailed)
+  return failed.length > MAX_FILES
+    ? new Map()
+    : new Map(
+        Object.entries(Object.groupBy(failed, ({ project }) => project)).map(([project, of]) => [
+          project,
+          of!.map(({ file }) => file),
+        ]),
+      )
+}
+
+const isSame =
+  (a: FileResult) =>
+  (b: FileResult): boolean =>
+    a.project === b.project && a.file === b.file
+
+/** Returns the report with the files of the second attempt in place of those of the first. */
+export function withSecond(first: Report, second: Report): Report {
+  return {
+    files: first.files.map((file) => second.files.find(isSame(file)) ?? file),
+    errors: [...first.errors, ...second.errors],
+  }
+}
+
+/** Returns the errors of the first attempt for what passed at the second only, by the test's file and name. */
+export function passedAtSecond(first: Report, second: Report): Record<string, string> {
+  return Object.fromEntries(
+    first.files.flatMap((file) => {
+      const again = second.files.find(isSame(file))
+      if (again === undefined || again.error !== undefined) return []
+      const tests = file.tests.filter(
+        ({ name, error }) =>
+          error !== undefined && again.tests.some((test) => test.name === name && test.state === 'passed'),
+      )
+      const broken = file.error === undefined ? [] : [[file.file, file.error] as const]
+      return [...broken, ...tests.map(({ name, error }) => [`${file.file} > ${name}`, error!] as const)]
+    }),
+  )
+}
+
+/** Counts the tests; an error outside of any counts as a failed one. */
+export function countsOf({ files, errors }: Report): Counts {
+  const count = (state: string) =>
+    files.flatMap(({ tests }) => tests).filter((test) => test.state === state).length
+  const broken = files.filter(({ error }) => error !== undefined).length
+  return {
+    passed: count('passed'),
+    failed: count('failed') + broken + errors.length,
+    skipped: count('skipped'),
+  }
 }
 
 /** Returns the tests of the last run that needed their second attempt in an earlier one of the last ten too. */
@@ -44,29 +109,26 @@ export function addRun(folder: string, run: Run): Run[] {
   return lines.map((line) => JSON.parse(line) as Run)
 }
 
-export default class SecondAttempts implements Reporter {
-  readonly #isCrowded = loadavg()[0]! > MAX_LOAD * availableParallelism()
+/** Returns whether other programs have the processors: then a second attempt says little. */
+export const isCrowded = (): boolean => loadavg()[0]! > MAX_LOAD * availableParallelism()
 
-  onTestRunEnd(modules: readonly TestModule[]): void {
-    const tests = Object.fromEntries(modules.flatMap(secondAttempts))
-    for (const [test, reason] of Object.entries(tests)) this.#report(test, reason)
-    if (!process.env['CI']) return
-    if (this.#isCrowded) {
-      if (Object.keys(tests).length > 0) console.log('\nnot counted: the machine was busy when the run began')
-      return
-    }
-    for (const { test, runs } of repeated(history({ date: new Date().toISOString(), tests }))) {
-      console.log(`\nneeded a second attempt in ${runs.length} of the last ${RUNS} runs: ${test}`)
-      for (const run of runs) console.log(`  ${run.date}: ${run.tests[test]}`)
-      process.exitCode = 1
-    }
-  }
-
-  #report(test: string, reason: string): void {
+/** Prints the tests that passed at the second attempt, stores them, and returns how many needed it too often. */
+export function judge(tests: Readonly<Record<string, string>>, crowded: boolean): number {
+  for (const [test, reason] of Object.entries(tests)) {
     const entry = known.find((one) => one.test === test)
     const note = entry ? `known since ${entry.seen}: ${entry.reason}` : 'not yet in test/second-attempts.json'
     console.log(`\npassed at the second attempt: ${test} (${note})\n  ${reason}`)
   }
+  if (crowded) {
+    if (Object.keys(tests).length > 0) console.log('\nnot counted: the machine was busy when the run began')
+    return 0
+  }
+  const often = repeated(history({ date: new Date().toISOString(), tests }))
+  for (const { test, runs } of often) {
+    console.log(`\nneeded a second attempt in ${runs.length} of the last ${RUNS} runs: ${test}`)
+    for (const run of runs) console.log(`  ${run.date}: ${run.tests[test]}`)
+  }
+  return often.length
 }
 
 /** Adds the run to the history and returns all runs, or none if the history cannot be stored. */
@@ -78,14 +140,4 @@ function history(run: Run): Run[] {
     console.log(`\nno history of runs is kept: ${error instanceof Error ? error.message : error}`)
     return []
   }
-}
-
-/** Returns the name of each such test of a file, and the error of its first attempt. */
-function secondAttempts(module: TestModule): [string, string][] {
-  return [...module.children.allTests('passed')]
-    .filter((test) => test.diagnostic()?.flaky)
-    .map((test) => {
-      const reasons = (test.result().errors ?? []).map(({ message }) => message)
-      return [`${module.relativeModuleId} > ${test.fullName}`, reasons.join('\n  ')]
-    })
 }

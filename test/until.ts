@@ -1,6 +1,7 @@
-const WAIT_MS = 10_000
+/** For a machine whose disk stops for seconds. */
+const WAIT_MS = 60_000
 
-/** Calls `ask` until it returns a value; rejects with `what` after some seconds, or `withinMs`. */
+/** Calls `ask` until it returns a value; rejects with `what` after a minute, or `withinMs`. */
 export async function until<T>(
   what: string | (() => string),
   ask: () => T | undefined | Promise<T | undefined>,

@@ -128,7 +128,7 @@ function namedBastion(home: Home, port: number): string {
   const host = `Host bastion\nHostName 127.0.0.1\nHostKeyAlias bastion\nPort ${port}\nIdentityFile none\n`
   writeFileSync(config, `${readFileSync(home.sshConfig, 'utf8')}${host}`)
   const bin = join(home.folder, 'bin')
-  mkdirSync(bin)
+  mkdirSync(bin, { recursive: true })
   const script = `#!/bin/sh\nexec ${findProgram('ssh')} -F ${config} "$@"\n`
   writeFileSync(join(bin, 'ssh'), script, { mode: 0o755 })
   return bin

@@ -42,10 +42,9 @@ def main():
         if 0 in ready:
             data = os.read(0, 65536)
             if not data:
-                # The test has ended: the program loses its terminal.
-                os.kill(pid, signal.SIGHUP)
-                readers = [terminal]
-                continue
+                # The test has ended: the program loses its terminal, for which the kernel sends it SIGHUP. A shell
+                # that is just about to read a line may miss the signal, but not the end of its input.
+                break
             commands += data
             while b"\n" in commands:
                 line, commands = commands.split(b"\n", 1)
@@ -59,6 +58,7 @@ def main():
                     os.kill(pid, signal.SIGWINCH)
                 if "signal" in command:
                     os.kill(pid, command["signal"])
+    os.close(terminal)
     _, status = os.waitpid(pid, 0)
     code = os.waitstatus_to_exitcode(status)
     sys.exit(code if code >= 0 else 128 - code)
