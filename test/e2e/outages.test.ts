@@ -1,4 +1,4 @@
-/** Twenty outages of the database of a busy session: no event that was acknowledged is lost, and none is there twice. */
+/** Outages of the database of a busy session: no event that was acknowledged is lost, and none is there twice. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,11 +8,12 @@ import { ssh, sshTerminal } from '../peers/openssh.ts'
 import { type Postgres, startPostgres } from '../peers/postgres.ts'
 import { describeWithPeers } from '../peers/program.ts'
 import type { Terminal } from '../peers/terminal.ts'
+import { times } from '../times.ts'
 import { until } from '../until.ts'
 import { type Bastion, startBastion } from './bastion.ts'
 import { sallyport } from './recorded.ts'
 
-const OUTAGES = 20
+const OUTAGES = times(6, 20)
 const LONG = { timeout: 180_000 }
 
 describeWithPeers('a database that goes away again and again', ['sshd', 'ssh', 'initdb', 'postgres'], () => {

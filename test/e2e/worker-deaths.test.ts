@@ -11,12 +11,13 @@ import { metricsOf } from '../peers/broker.ts'
 import { ssh, sshArguments } from '../peers/openssh.ts'
 import { descendants } from '../peers/process.ts'
 import { describeWithPeers, findProgram } from '../peers/program.ts'
+import { times } from '../times.ts'
 import { until } from '../until.ts'
 import { type Bastion, type SessionRow, startBastion } from './bastion.ts'
 import { sallyport } from './recorded.ts'
 
-/** Sessions of both workers together; more show more: 200 take a minute. */
-const SESSIONS = Number(process.env['SALLYPORT_TEST_SESSIONS'] ?? 40)
+/** Sessions of both workers together; 200 take a minute. */
+const SESSIONS = times(40, 200)
 const HALF = SESSIONS / 2
 /** Clients that sign in at a time. */
 const AT_ONCE = 8

@@ -9,6 +9,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Command, CommandWatch, HIDDEN_MS, HOLD_MS } from '../../proxies/ssh/commands/watch.ts'
 import { CommandRules } from '../../src/model/command-rules.ts'
+import { times } from '../times.ts'
 
 const pieces = fc.oneof(
   fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
@@ -114,7 +115,7 @@ describe('random input and output', () => {
             expect(['certain', 'likely', 'uncertain', 'unread']).toContain(confidence)
           }
         }),
-        { numRuns: 150 },
+        { numRuns: times(60, 500) },
       )
     },
     60_000,
@@ -133,7 +134,7 @@ describe('random input and output', () => {
         }
         expect(lines(size)).toEqual(lines(100_000))
       }),
-      { numRuns: 200 },
+      { numRuns: times(100, 500) },
     )
   }, 60_000)
 })

@@ -13,6 +13,7 @@ import { FRAME } from '../../../recordings/container/frames.ts'
 import { missingPart, type Verification, verifyStream } from '../../../recordings/container/verify.ts'
 import { findRecording } from '../../../recordings/storage/catalog.ts'
 import { type RecoverOptions, recoverRecording } from '../../../recordings/storage/recover.ts'
+import { times } from '../../times.ts'
 import {
   BEGIN,
   framesOf,
@@ -28,7 +29,7 @@ import {
 afterAll(removeRoots)
 
 /** Number of recordings that are killed, and the least number if a slow machine uses up the time before. */
-const KILLS = 200
+const KILLS = times(80, 200)
 const LEAST = 60
 const BUDGET_MS = 60_000
 /** Number of recordings per process, and of processes at a time. */
