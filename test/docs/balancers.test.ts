@@ -1,6 +1,6 @@
 /** The configurations of docs/operations.md for a load balancer, with Debian's haproxy and real clients. */
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
@@ -10,11 +10,11 @@ import { eventsIn } from '../e2e/bastion.ts'
 import { type Desktop, startDesktop } from '../e2e/desktops.ts'
 import { ticketFor } from '../e2e/tickets.ts'
 import { callApi } from '../peers/broker.ts'
-import { type Haproxy, startHaproxy } from '../peers/haproxy.ts'
+import { type Haproxy, makeCertificate, startHaproxy } from '../peers/haproxy.ts'
 import { createHome, type Home } from '../peers/home.ts'
 import { ssh } from '../peers/openssh.ts'
-import { freePort, run } from '../peers/process.ts'
-import { describeWithPeers, findProgram } from '../peers/program.ts'
+import { freePort } from '../peers/process.ts'
+import { describeWithPeers } from '../peers/program.ts'
 import { paint } from '../peers/screen.ts'
 import { XVNC_PEERS } from '../peers/vnc/servers.ts'
 import { SNAPSHOT_PEERS, vncSnapshot } from '../peers/vnc/viewers.ts'
@@ -51,22 +51,7 @@ describeWithPeers('the configuration for a load balancer', PEERS, () => {
     const rgb = Buffer.alloc(640 * 480 * 3, 'colour')
     await paint(desktop.xvnc!.display, { width: 640, height: 480, rgb })
     const { ports: own, dataFolder } = desktop.broker
-    const certificate = join(home.folder, 'bastion.pem')
-    const made = await run(findProgram('openssl'), [
-      ...[
-        'req',
-        '-x509',
-        '-newkey',
-        'ec',
-        '-pkeyopt',
-        'ec_paramgen_curve:P-256',
-        '-nodes',
-        '-subj',
-        '/CN=proxy',
-      ],
-      ...['-keyout', '-', '-out', '-'],
-    ])
-    writeFileSync(certificate, made.stdout, { mode: 0o600 })
+    const certificate = await makeCertificate(join(home.folder, 'bastion.pem'))
     const [passing, ending] = files.filter(({ name }) => name === 'haproxy.cfg').map(({ text }) => text)
     const configuration = adapt(`${passing}\n${ending}`, {
       'bind :22\n': `bind ${HERE}:${ports.ssh}\n`,

@@ -11,7 +11,7 @@ import { parse, stringify } from 'yaml'
 import { LOCKOUT_LIMITS } from '../../src/identity/lockout.ts'
 import { blockHeader, FAMILIES } from '../balancers/headers.ts'
 import { type Broker, metricsOf, sallyportCommand, startBroker } from '../peers/broker.ts'
-import { type Haproxy, startHaproxy } from '../peers/haproxy.ts'
+import { type Haproxy, makeCertificate, startHaproxy } from '../peers/haproxy.ts'
 import { ssh } from '../peers/openssh.ts'
 import { freePort, run } from '../peers/process.ts'
 import { describeWithPeers, findProgram } from '../peers/program.ts'
@@ -53,22 +53,7 @@ describeWithPeers('behind haproxy', ['haproxy', 'curl', 'ssh', 'sshd', 'openssl'
       terminals: { telnet: { allow: ['127.0.0.0/8'] } },
     })
     const { ports: own, dataFolder } = bastion.broker
-    const certificate = join(bastion.home.folder, 'proxy.pem')
-    const made = await run(findProgram('openssl'), [
-      ...[
-        'req',
-        '-x509',
-        '-newkey',
-        'ec',
-        '-pkeyopt',
-        'ec_paramgen_curve:P-256',
-        '-nodes',
-        '-subj',
-        '/CN=proxy',
-      ],
-      ...['-keyout', '-', '-out', '-'],
-    ])
-    writeFileSync(certificate, made.stdout, { mode: 0o600 })
+    const certificate = await makeCertificate(join(bastion.home.folder, 'proxy.pem'))
     const passed = (name: keyof typeof ports, port: number, version: string) => `
 listen ${name}
   bind 127.0.0.1:${ports[name]}

@@ -35,3 +35,23 @@ export async function startHaproxy(configuration: string, ports: readonly number
     throw error
   }
 }
+
+/** Writes a certificate of its own with its key, for a proxy that ends TLS; returns the path. */
+export async function makeCertificate(path: string): Promise<string> {
+  const { stdout } = await run(findProgram('openssl'), [
+    ...[
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:P-256',
+      '-nodes',
+      '-subj',
+      '/CN=proxy',
+    ],
+    ...['-keyout', '-', '-out', '-'],
+  ])
+  writeFileSync(path, stdout, { mode: 0o600 })
+  return path
+}
