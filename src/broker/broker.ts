@@ -13,7 +13,7 @@ import { auditAnchor } from '../audit/anchor.ts'
 import type { StoredEvent } from '../audit/chain.ts'
 import { Feeds } from '../audit/feeds/feeds.ts'
 import { sealedRegister } from '../audit/feeds/register.ts'
-import { Backlog } from '../audit/journal/backlog.ts'
+import { Backlog, uploadTo } from '../audit/journal/backlog.ts'
 import { JournalError, journalFolder } from '../audit/journal/file.ts'
 import { AuditLog } from '../audit/log.ts'
 import { Refusals } from '../audit/refusals.ts'
@@ -195,11 +195,7 @@ export class Broker {
       outages: {
         reach,
         backlog: this.#backlog,
-        upload: (rows, { name, value }) =>
-          parts.store.transaction(async ({ audit, settings }) => {
-            await audit.append(rows)
-            await settings.set(name, value)
-          }),
+        upload: uploadTo(parts.store),
         onError: (error) => this.#onJournalError(error),
       },
     })

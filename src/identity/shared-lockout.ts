@@ -70,9 +70,7 @@ export class SharedLockout {
     this.#local.cancel(attempt)
     const locks = this.#local.learn(attempt, counted, now)
     const { pairFailures, addressFailures } = this.#limits
-    return (
-      locks || counted.pair.failures === pairFailures || counted.address.failures === addressFailures
-    )
+    return locks || counted.pair.failures === pairFailures || counted.address.failures === addressFailures
   }
 
   /** Clears the pair's failures; other names' failures from the address stay. */

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { Backlog, type Mark } from '../../src/audit/journal/backlog.ts'
+import { Backlog, type Mark, uploadTo } from '../../src/audit/journal/backlog.ts'
 import type { JournalVault } from '../../src/audit/journal/file.ts'
 import { AuditLog } from '../../src/audit/log.ts'
 import { verifyAudit } from '../../src/audit/verify.ts'
@@ -20,6 +20,7 @@ import { Secret } from '../../src/model/secret.ts'
 import { StoreUnavailableError } from '../../src/store/engine/errors.ts'
 import type { AuditRow, Away, Reach } from '../../src/store/store.ts'
 import { open, seal } from '../../src/vault/seal.ts'
+import { temporaryStore } from '../store/temp.ts'
 import { until } from '../until.ts'
 import { MemoryAudit } from './memory.ts'
 
@@ -184,6 +185,39 @@ test('are stored once if the process is killed after the commit', async () => {
   await command(audit, 'b')
   expect(stored()).toEqual(['a', 'b'])
   expect([kept(), settings.size]).toEqual([[], 0])
+})
+
+test('are stored once if two processes have the same journal, and the second asks a moment too early', async () => {
+  const temp = await temporaryStore()
+  try {
+    const first = process()
+    reach.change(AWAY)
+    for (const object of ['a', 'b']) await command(first.audit, object)
+    const [earlier, later] = [new Reachable(), new Reachable()].map((there) => {
+      const { store } = temp
+      const backlog = new Backlog({ folder: join(folder, 'journal'), vault, now: () => 1, ...store })
+      const onError = ({ message }: Error) => void errors.push(message)
+      const outages = { reach: there, backlog, upload: uploadTo(store), onError }
+      const repository = { ...store.audit }
+      return { backlog, repository, audit: new AuditLog({ repository, now: () => 1, outages }) }
+    })
+    for (const { backlog } of [earlier!, later!]) await backlog.find()
+    // The last thing that it asks for before it writes.
+    later!.repository.last = async () => {
+      later!.repository.last = temp.store.audit.last
+      await earlier!.audit.record('command', { object: 'c' })
+      await earlier!.audit.flush()
+      return await temp.store.audit.last()
+    }
+    await later!.audit.record('command', { object: 'd' })
+    const isGone = () => (kept().length === 0 ? true : undefined)
+    await until('the end of the journals', isGone)
+    const rows = await temp.store.audit.range(1, 10)
+    expect(rows.map(({ json }) => JSON.parse(json).fields.object)).toEqual(['a', 'b', 'c', 'd'])
+    expect(errors).toEqual(['the journal was changed meanwhile: read it again'])
+  } finally {
+    await temp.remove()
+  }
 })
 
 test('more than go up at a time keep their order', async () => {

@@ -192,6 +192,11 @@ export class Journal {
     await syncDirectory(this.#folder)
   }
 
+  /** Whether its file has been removed. */
+  async isRemoved(): Promise<boolean> {
+    return (await this.#file.stat()).nlink === 0
+  }
+
   /** Keeps it under another name, which is returned, for people to look at. */
   async setAside(): Promise<string> {
     await this.close()
