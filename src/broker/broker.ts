@@ -154,6 +154,8 @@ export class Broker {
   #config: Config
   #reloading: Promise<void> = Promise.resolve()
   readonly #predecessors: Predecessors
+  /** Settles when the journals of replaced brokers that have ended are in the audit log. */
+  #adopted: Promise<void> = Promise.resolve()
   #control: ControlServer | undefined
   #state: ControlStatus['state'] = 'starting'
   readonly #started = Promise.withResolvers<void>()
@@ -262,6 +264,7 @@ export class Broker {
       elsewhere: this.#gate.elsewhere,
       onFound: ({ id, begin, isRecorded }) => isRecorded && this.#uploader?.begun(id, begin),
       onClosed: ({ id, isRecorded }) => isRecorded && this.#indexer.add(id),
+      onGone: () => this.#adopt(),
       onLost: ({ id }) => this.#recoverLost(id),
       onError: (error) => options.logger.error({ error }, 'the sessions of a replaced broker are not known'),
     })
@@ -319,8 +322,8 @@ export class Broker {
     await this.#claim()
     this.#control = await this.#openControl()
     await this.#predecessors.open()
-    // The journal of a broker that was replaced and runs on is its own.
-    if (this.#gate.elsewhere.size === 0) await this.#audit.open()
+    await this.#adopted
+    await this.#audit.open()
     // After a restore, receivers begin at the row that it noted.
     const since = (await readRestoreNote(this.#parts.store.settings))?.row
     await this.#feeds.open(await this.#sinksOf(config), since)
@@ -334,7 +337,6 @@ export class Broker {
     const { restored, report } = await takeOver({
       ...this.#recoverDeps(),
       runsElsewhere: (session) => this.#gate.elsewhere.has(session),
-      ends: this.#backlog.ends,
     })
     for (const line of report) logger.warn(line)
     await this.#deletion.finish()
@@ -403,16 +405,22 @@ export class Broker {
   }
 
   #recoverDeps() {
-    return { ...this.#parts, audit: this.#audit, now: Date.now }
+    return { ...this.#parts, audit: this.#audit, ends: this.#backlog.ends, now: Date.now }
+  }
+
+  /** Stores the events that a broker which has ended kept while the database was away. */
+  #adopt(): void {
+    this.#adopted = this.#adopted
+      .then(() => this.#audit.adopt())
+      .catch((error: unknown) =>
+        this.#options.logger.error({ error }, 'the journal of a replaced broker cannot be read'),
+      )
   }
 
   /** Accounts for a session whose broker, which this one had replaced, has died. */
   #recoverLost(id: string): void {
-    recoverAbandoned(
-      this.#recoverDeps(),
-      id,
-      'the replaced broker, where it ran, ended without closing it',
-    ).then(
+    const reason = 'the replaced broker, where it ran, ended without closing it'
+    this.#adopted.then(() => recoverAbandoned(this.#recoverDeps(), id, reason)).then(
       (line) => {
         this.#options.logger.warn(line)
         this.#indexer.add(id)

@@ -12,6 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { chainRows } from '../../src/audit/chain.ts'
 import { Backlog, type Mark, uploadTo } from '../../src/audit/journal/backlog.ts'
 import type { JournalVault } from '../../src/audit/journal/file.ts'
 import { AuditLog } from '../../src/audit/log.ts'
@@ -92,7 +93,7 @@ function process(maximum?: number): { audit: AuditLog; backlog: Backlog } {
   return { audit, backlog }
 }
 
-const kept = () => readdirSync(join(folder, 'journal'))
+const kept = () => readdirSync(join(folder, 'journal')).filter((name) => !name.endsWith('.lock'))
 const stored = () => repository.rows.map(({ json }) => JSON.parse(json).fields.object)
 const command = (audit: AuditLog, object: string) => audit.record('command', { object })
 
@@ -179,6 +180,7 @@ test('are stored once if the process is killed after the commit', async () => {
   await until('the commit', () => settings.size > 0 || undefined)
   reach = new Reachable()
   expect(kept()).toHaveLength(1)
+  await before.backlog.close()
   isKilled = false
   const { audit } = process()
   await audit.open()
@@ -187,34 +189,41 @@ test('are stored once if the process is killed after the commit', async () => {
   expect([kept(), settings.size]).toEqual([[], 0])
 })
 
-test('are stored once if two processes have the same journal, and the second asks a moment too early', async () => {
+test('belong to the process that wrote them while it lives, and to another one when it has died', async () => {
+  const [first, second] = [process(), process()]
+  reach.change(AWAY)
+  await command(first.audit, 'a')
+  reach = new Reachable()
+  const [third, fourth] = [process(), process()]
+  for (const { audit } of [third, fourth]) await audit.open()
+  expect(stored()).toEqual([])
+  await command(third.audit, 'b')
+  await first.backlog.close()
+  await Promise.all([third, fourth].map(({ audit }) => audit.adopt()))
+  expect(stored()).toEqual(['b', 'a'])
+  expect(readdirSync(join(folder, 'journal'))).toEqual([])
+  expect([settings.size, errors]).toEqual([0, []])
+  await second.backlog.close()
+})
+
+test('a mark that another process has moved keeps its rows out', async () => {
   const temp = await temporaryStore()
   try {
-    const first = process()
-    reach.change(AWAY)
-    for (const object of ['a', 'b']) await command(first.audit, object)
-    const [earlier, later] = [new Reachable(), new Reachable()].map((there) => {
-      const { store } = temp
-      const backlog = new Backlog({ folder: join(folder, 'journal'), vault, now: () => 1, ...store })
-      const onError = ({ message }: Error) => void errors.push(message)
-      const outages = { reach: there, backlog, upload: uploadTo(store), onError }
-      const repository = { ...store.audit }
-      return { backlog, repository, audit: new AuditLog({ repository, now: () => 1, outages }) }
+    const upload = uploadTo(temp.store)
+    const rows = chainRows(undefined, [{ time: 1, code: 'command', fields: { object: 'a' } }])
+    const mark = (before: string | undefined, isFinished = false): Mark => ({
+      name: 'journal.x',
+      before: before === undefined ? undefined : Buffer.from(before),
+      value: Buffer.from('2'),
+      isFinished: async () => isFinished,
     })
-    for (const { backlog } of [earlier!, later!]) await backlog.find()
-    // The last thing that it asks for before it writes.
-    later!.repository.last = async () => {
-      later!.repository.last = temp.store.audit.last
-      await earlier!.audit.record('command', { object: 'c' })
-      await earlier!.audit.flush()
-      return await temp.store.audit.last()
-    }
-    await later!.audit.record('command', { object: 'd' })
-    const isGone = () => (kept().length === 0 ? true : undefined)
-    await until('the end of the journals', isGone)
-    const rows = await temp.store.audit.range(1, 10)
-    expect(rows.map(({ json }) => JSON.parse(json).fields.object)).toEqual(['a', 'b', 'c', 'd'])
-    expect(errors).toEqual(['the journal was changed meanwhile: read it again'])
+    const changed = 'the journal was changed meanwhile: read it again'
+    await expect(upload(rows, mark('1'))).rejects.toThrow(changed)
+    await expect(upload(rows, mark(undefined, true))).rejects.toThrow(changed)
+    expect(await temp.store.audit.last()).toBeUndefined()
+    await upload(rows, mark(undefined))
+    await expect(upload(rows, mark(undefined))).rejects.toThrow(changed)
+    expect(await temp.store.audit.range(1, 9)).toHaveLength(1)
   } finally {
     await temp.remove()
   }
@@ -230,11 +239,12 @@ test('more than go up at a time keep their order', async () => {
 })
 
 test('a last line that is not whole was never answered: it is left out', async () => {
-  const { audit } = process()
+  const { audit, backlog } = process()
   reach.change(AWAY)
   await command(audit, 'a')
   const file = join(folder, 'journal', kept()[0]!)
   appendFileSync(file, readFileSync(file).subarray(0, 40))
+  await backlog.close()
   reach = new Reachable()
   const after = process()
   await after.audit.open()
@@ -247,7 +257,7 @@ test.each([
   ['taken out', (lines: string[]) => [lines[0]!, lines[2]!]],
   ['exchanged', (lines: string[]) => [lines[0]!, lines[2]!, lines[1]!]],
 ])('a line that was %s is told, with all that follow it, and the file stays', async (_, change) => {
-  const { audit } = process()
+  const { audit, backlog } = process()
   reach.change(AWAY)
   for (const object of ['a', 'b', 'c']) await command(audit, object)
   const file = join(folder, 'journal', kept()[0]!)
@@ -257,6 +267,7 @@ test.each([
       .map((line) => `${line}\n`)
       .join(''),
   )
+  await backlog.close()
   reach = new Reachable()
   const after = process()
   await after.audit.open()

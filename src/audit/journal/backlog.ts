@@ -58,7 +58,7 @@ export interface Batch {
 
 export class Backlog {
   readonly #options: BacklogOptions
-  /** Journals in their order; only the last one may be written to. */
+  /** In the order in which they go up: those of earlier processes as they were found, and this process's own. */
   #journals: Journal[] = []
   #own: Journal | undefined
   /** Those that are going up. */
@@ -75,11 +75,18 @@ export class Backlog {
     this.#options = options
   }
 
-  /** Finds the journals of earlier processes. Returns their number. */
+  /** Finds the journals of processes that have died. Returns the number of those that were not known yet. */
   async find(): Promise<number> {
     const { folder, vault } = this.#options
-    for (const id of await journalsIn(folder)) this.#journals.push(await Journal.open(folder, id, vault))
-    return this.#journals.length
+    let found = 0
+    for (const id of await journalsIn(folder)) {
+      if (this.#journals.some((known) => known.id === id)) continue
+      const journal = await Journal.open(folder, id, vault)
+      if (!journal) continue
+      this.#journals.push(journal)
+      found++
+    }
+    return found
   }
 
   get isEmpty(): boolean {
