@@ -523,8 +523,6 @@ export class Broker {
 
   /** Checks the rights of running sessions again: time passes, and other processes write. */
   #review(review: () => Promise<void>): void {
-    // Nothing can be looked up. It is done at once when the database is back.
-    if (this.#parts.store.reach.away) return
     review().catch((error: unknown) => {
       if (this.#parts.store.reach.away) return
       this.#options.logger.error({ error }, 'running sessions could not be reviewed')

@@ -422,10 +422,11 @@ export class BrokerGate implements Gate {
   /**
    * Ends all that changes since the last review, or time, no longer permit: sessions, connections without one,
    * tickets, invitations. Cheap if there was no change. Resolves when the proxies have their notices and the
-   * events are written. Rejects if any of it failed, after the rest is done.
+   * events are written. Rejects if any of it failed, after the rest is done. While the database is away, ends the
+   * sessions whose known time has come.
    */
   review(): Promise<void> {
-    return this.#review.run()
+    return this.#options.store.reach.away ? this.#review.runWithoutStore() : this.#review.run()
   }
 
   /** Does the same for all that runs, after the database was away: another server may have taken over. */

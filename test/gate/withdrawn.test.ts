@@ -667,6 +667,32 @@ describe('a review without a word from who wrote', () => {
     expect(await events('ticket.withdraw')).toMatchObject([{ reason: 'the API key has expired' }])
   })
 
+  test('finds who expires while the database is away, as far as it was known before', async () => {
+    const unlimited = await opened(await world.signIn())
+    const { basis } = await apiKey({ expirationDate: world.clock.now + LATER })
+    const session = await opened(tokenOf(await byTicket(await ticket(basis))))
+    await world.gate.review()
+    const { some } = store.users
+    store.users.some = () => Promise.reject(new Error('it is away'))
+    const { reach } = store
+    store.reach = { ...reach, away: { since: world.clock.now, reason: 'it is away' } }
+    world.clock.now += LATER - 1
+    await world.gate.review()
+    expect(notices).toEqual([])
+    world.clock.now += 1
+    await world.gate.review()
+    const reason = 'the user, the API key or the certificate of the sign-in has expired'
+    expect(notices).toEqual([{ type: 'stop', session, reason }])
+    expect(await events('session.kill')).toMatchObject([{ session, reason }])
+    await world.gate.review()
+    store.users.some = some
+    store.reach = reach
+    await world.gate.reviewAll()
+    // The connection, too.
+    expect(notices.slice(1)).toMatchObject([{ type: 'leave', reason: 'the API key has expired' }])
+    expect(world.gate.isRunning(unlimited)).toBe(true)
+  })
+
   test('finds a key that was revoked, of a session and of somebody in the menu', async () => {
     const list = `${world.temporary.path}.revoked`
     writeFileSync(list, '# none\n')
