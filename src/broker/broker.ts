@@ -420,13 +420,16 @@ export class Broker {
   /** Accounts for a session whose broker, which this one had replaced, has died. */
   #recoverLost(id: string): void {
     const reason = 'the replaced broker, where it ran, ended without closing it'
-    this.#adopted.then(() => recoverAbandoned(this.#recoverDeps(), id, reason)).then(
-      (line) => {
-        this.#options.logger.warn(line)
-        this.#indexer.add(id)
-      },
-      (error: unknown) => this.#options.logger.error({ error, session: id }, 'a lost session is not closed'),
-    )
+    this.#adopted
+      .then(() => recoverAbandoned(this.#recoverDeps(), id, reason))
+      .then(
+        (line) => {
+          this.#options.logger.warn(line)
+          this.#indexer.add(id)
+        },
+        (error: unknown) =>
+          this.#options.logger.error({ error, session: id }, 'a lost session is not closed'),
+      )
   }
 
   /**

@@ -82,8 +82,7 @@ export class SignIns {
     const arrival = { protocol, address: source.address }
     if (proof.method === 'ticket') {
       const invited = () => invitations.byResponse(source, proof.challenge, proof.response)
-      if (protocol === 'VNC' && (await invited()) !== undefined)
-        return await this.#asGuest(request, invited)
+      if (protocol === 'VNC' && (await invited()) !== undefined) return await this.#asGuest(request, invited)
       return await this.#byTicket(request, '', () => tickets.byResponse(arrival, proof, now()))
     }
     if (proof.method === 'ntlm') return await this.#byNtlm(request, proof.proof)

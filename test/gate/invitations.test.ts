@@ -1,9 +1,15 @@
 /** Guests at the gate: admission, once only, its duration, and its events. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { AuditLog } from '../../src/audit/log.ts'
 import type { AuthenticateAnswer, GateNotice } from '../../src/contract/gate.ts'
-import { MAX_INVITATIONS } from '../../src/gate/invitations.ts'
+import { Invitations, MAX_INVITATIONS } from '../../src/gate/invitations.ts'
+import { SignIns } from '../../src/gate/sign-ins.ts'
+import { Tickets } from '../../src/gate/tickets.ts'
 import { vncAuthResponse } from '../../src/model/vnc-auth.ts'
+import type { Store } from '../../src/store/store.ts'
+import { until } from '../until.ts'
 import { SOURCE, type VncWorld, vncWorld } from './desktop-world.ts'
+import { groundsOn } from './grounds.ts'
 
 const ELSEWHERE = { address: '198.51.100.9', port: 5 }
 const CHALLENGE = Buffer.from('0123456789abcdef')
@@ -158,5 +164,103 @@ describe('an invitation', () => {
     const request = { name: 'Bob', mode: 'view', by: 'ops1', basis: world.basis(), duration: MINUTE } as const
     const absent = '01ARZ3NDEKTSV4RRFFQ69G5FAV'
     expect(await world.gate.invite(absent, request)).toEqual({ result: 'not_running' })
+  })
+})
+
+describe('the row of an invitation', () => {
+  let other: Store
+  beforeEach(async () => {
+    other = await world.temporary.open()
+  })
+  afterEach(() => other.close())
+
+  const rows = () => other.invitations.waitingFor(ELSEWHERE.address, world.clock.now)
+
+  test('has its password sealed, also with new keys, and is removed with a restore', async () => {
+    const { id, password } = await invite()
+    const [row, ...rest] = await rows()
+    expect(rest).toEqual([])
+    expect(row).toMatchObject({ id, session })
+    expect(Buffer.from(row!.sealed).includes(password)).toBe(false)
+    const all = await other.sealed.all()
+    const place = { table: 'invitations', id, field: 'password' }
+    const sealed = all.find((one) => one.place.table === 'invitations')
+    expect(sealed?.place).toEqual(place)
+    await other.sealed.replace({ place, sealed: new Uint8Array([1]) })
+    expect((await rows())[0]?.sealed).toEqual(new Uint8Array([1]))
+    await other.invitations.removeAll()
+    expect(await byResponse(password)).toEqual({ result: 'rejected' })
+  })
+
+  test('is taken once, whichever process takes it', async () => {
+    const takers = [world.temporary.store, other, world.temporary.store]
+    for (let n = 0; n < MAX_INVITATIONS; n++) {
+      const { id } = await invite()
+      const taken = await Promise.all(takers.map((store) => store.invitations.take(id, world.clock.now)))
+      expect(taken.filter(Boolean)).toHaveLength(1)
+      world.gate.withdrawInvitation(id, 'over')
+    }
+  })
+
+  test('goes with its guest, its withdrawal, and its session', async () => {
+    const isEmpty = async () => ((await rows()).length === 0 ? true : undefined)
+    const { password } = await invite()
+    expect(await byResponse(password)).toMatchObject({ result: 'accepted' })
+    expect(await rows()).toEqual([])
+    const { id } = await invite()
+    world.gate.withdrawInvitation(id, 'over')
+    await until('the withdrawal', isEmpty)
+    await invite()
+    // As the next start does, after a crash.
+    await other.sessions.update(session, { end: world.clock.now })
+    expect(await rows()).toEqual([])
+  })
+
+  test('makes room when its time is over, even if nobody removes it', async () => {
+    const { now } = world.clock
+    const row = (id: string, expires: number) => {
+      const more = { session, address: '', sealed: new Uint8Array(1) }
+      return other.invitations.add({ id, expires, ...more }, now, 2)
+    }
+    expect(await row('a', now)).toBe(true)
+    expect(await row('b', now + 1)).toBe(true)
+    expect(await row('c', now + 1)).toBe(true)
+    expect(await row('d', now + 1)).toBe(false)
+    expect((await rows()).map(({ id }) => id)).toEqual(['b', 'c'])
+  })
+
+  test('is refused in words by a broker that has replaced the one of the session, and not used up', async () => {
+    let runs = true
+    const { vault, identities } = world
+    const now = () => world.clock.now
+    const audit = new AuditLog({ repository: other.audit, now })
+    const grounds = groundsOn(other)
+    const invitations = new Invitations({
+      stored: other.invitations,
+      runsElsewhere: (id) => runs && id === session,
+      ...{ vault, audit, grounds, now, notify: () => undefined, watch: () => undefined },
+    })
+    const tickets = new Tickets(other.tickets, vault)
+    const onWithdrawn = () => undefined
+    const more = { audit, grounds, now, onWithdrawn }
+    const successor = new SignIns({ store: other, identities, tickets, invitations, ...more })
+    const { password } = await invite()
+    const enter = () =>
+      successor.authenticate({
+        protocol: 'VNC',
+        source: ELSEWHERE,
+        login: 'guest',
+        proof: { method: 'password', password },
+      })
+    const message =
+      'the session that you are invited to runs on in a broker that was replaced, and takes no guests any more'
+    expect(await enter()).toEqual({ result: 'unavailable', message })
+    expect((await world.events()).at(-1)).toMatchObject([
+      'auth.failure',
+      { method: 'ticket', reason: message },
+    ])
+    expect(await rows()).toHaveLength(1)
+    runs = false
+    expect(await enter()).toEqual({ result: 'rejected' })
   })
 })
