@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { type KeyObject, randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { StoreUnavailableError } from '../store/engine/errors.ts'
+import { ConflictError, isUniqueViolation, StoreUnavailableError } from '../store/engine/errors.ts'
 import type { AuditRepository, AuditRow, Reach } from '../store/store.ts'
 import { chainCheckpoint, chainRows, type Head, type StoredEvent } from './chain.ts'
 import { CHECKPOINT_ROWS } from './checkpoint.ts'
@@ -71,6 +71,8 @@ export class ChainEnd {
   async append(events: readonly AuditEvent[], sealing: boolean, storing?: Storing): Promise<Appended> {
     const { repository, reach } = this.#options
     this.#unanswered = []
+    /** Whether the commit of an attempt may stand, or may come late. */
+    let mayStand = false
     for (let attempt = 1; ; attempt++) {
       if (await storing?.isThere()) return { rows: [] }
       if (!this.#headKnown) {
@@ -85,10 +87,13 @@ export class ChainEnd {
         await (storing ?? repository).append(rows)
       } catch (error) {
         this.#headKnown = false
+        // What was refused is not stored: a row like it is another process's, which had the same event to tell.
+        mayStand ||= !isUniqueViolation(error) && !(error instanceof ConflictError)
+        if (!mayStand) this.#unanswered = []
         if ((await reach?.check()) === false) throw error
         this.#head = await repository.last()
         this.#headKnown = true
-        const isStored = await this.#has(rows.at(-1))
+        const isStored = mayStand && (await this.#has(rows.at(-1)))
         this.#unanswered = []
         // Another process was faster, and our rows follow its own; or the connection alone was lost.
         const mayRepeat = this.#head?.sequence !== before || error instanceof StoreUnavailableError

@@ -177,11 +177,19 @@ export class AuditLog implements Audit {
    * @throws Error if the database refuses it
    */
   async open(): Promise<void> {
+    await this.adopt()
+    if (this.#outages?.backlog.isEmpty === false)
+      throw new Error('the journal of an earlier outage cannot be stored in the audit log')
+  }
+
+  /**
+   * Stores what processes that have died since left in their journals. Resolves when that is done, or waits for the
+   * database. One call at a time.
+   */
+  async adopt(): Promise<void> {
     if (!this.#outages || (await this.#outages.backlog.find()) === 0) return
     this.#go()
     await this.flush()
-    if (!this.#outages.backlog.isEmpty)
-      throw new Error('the journal of an earlier outage cannot be stored in the audit log')
   }
 
   /** Stores the waiting and the counted events, and signs them. */

@@ -165,6 +165,7 @@ class Restore {
     // Ended or used up since the backup, perhaps: none of them may come back.
     await store.signIns.endAll()
     await store.tickets.removeAll()
+    await store.invitations.removeAll()
     await noteRestore(store.settings, { created: manifest.created, row: manifest.audit.row })
     const problems: Error[] = []
     const audit = new AuditLog({

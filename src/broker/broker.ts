@@ -13,7 +13,7 @@ import { auditAnchor } from '../audit/anchor.ts'
 import type { StoredEvent } from '../audit/chain.ts'
 import { Feeds } from '../audit/feeds/feeds.ts'
 import { sealedRegister } from '../audit/feeds/register.ts'
-import { Backlog } from '../audit/journal/backlog.ts'
+import { Backlog, uploadTo } from '../audit/journal/backlog.ts'
 import { JournalError, journalFolder } from '../audit/journal/file.ts'
 import { AuditLog } from '../audit/log.ts'
 import { Refusals } from '../audit/refusals.ts'
@@ -154,6 +154,8 @@ export class Broker {
   #config: Config
   #reloading: Promise<void> = Promise.resolve()
   readonly #predecessors: Predecessors
+  /** Settles when the journals of replaced brokers that have ended are in the audit log. */
+  #adopted: Promise<void> = Promise.resolve()
   #control: ControlServer | undefined
   #state: ControlStatus['state'] = 'starting'
   readonly #started = Promise.withResolvers<void>()
@@ -195,11 +197,7 @@ export class Broker {
       outages: {
         reach,
         backlog: this.#backlog,
-        upload: (rows, { name, value }) =>
-          parts.store.transaction(async ({ audit, settings }) => {
-            await audit.append(rows)
-            await settings.set(name, value)
-          }),
+        upload: uploadTo(parts.store),
         onError: (error) => this.#onJournalError(error),
       },
     })
@@ -266,6 +264,7 @@ export class Broker {
       elsewhere: this.#gate.elsewhere,
       onFound: ({ id, begin, isRecorded }) => isRecorded && this.#uploader?.begun(id, begin),
       onClosed: ({ id, isRecorded }) => isRecorded && this.#indexer.add(id),
+      onGone: () => this.#adopt(),
       onLost: ({ id }) => this.#recoverLost(id),
       onError: (error) => options.logger.error({ error }, 'the sessions of a replaced broker are not known'),
     })
@@ -323,8 +322,8 @@ export class Broker {
     await this.#claim()
     this.#control = await this.#openControl()
     await this.#predecessors.open()
-    // The journal of a broker that was replaced and runs on is its own.
-    if (this.#gate.elsewhere.size === 0) await this.#audit.open()
+    await this.#adopted
+    await this.#audit.open()
     // After a restore, receivers begin at the row that it noted.
     const since = (await readRestoreNote(this.#parts.store.settings))?.row
     await this.#feeds.open(await this.#sinksOf(config), since)
@@ -338,7 +337,6 @@ export class Broker {
     const { restored, report } = await takeOver({
       ...this.#recoverDeps(),
       runsElsewhere: (session) => this.#gate.elsewhere.has(session),
-      ends: this.#backlog.ends,
     })
     for (const line of report) logger.warn(line)
     await this.#deletion.finish()
@@ -407,22 +405,31 @@ export class Broker {
   }
 
   #recoverDeps() {
-    return { ...this.#parts, audit: this.#audit, now: Date.now }
+    return { ...this.#parts, audit: this.#audit, ends: this.#backlog.ends, now: Date.now }
+  }
+
+  /** Stores the events that a broker which has ended kept while the database was away. */
+  #adopt(): void {
+    this.#adopted = this.#adopted
+      .then(() => this.#audit.adopt())
+      .catch((error: unknown) =>
+        this.#options.logger.error({ error }, 'the journal of a replaced broker cannot be read'),
+      )
   }
 
   /** Accounts for a session whose broker, which this one had replaced, has died. */
   #recoverLost(id: string): void {
-    recoverAbandoned(
-      this.#recoverDeps(),
-      id,
-      'the replaced broker, where it ran, ended without closing it',
-    ).then(
-      (line) => {
-        this.#options.logger.warn(line)
-        this.#indexer.add(id)
-      },
-      (error: unknown) => this.#options.logger.error({ error, session: id }, 'a lost session is not closed'),
-    )
+    const reason = 'the replaced broker, where it ran, ended without closing it'
+    this.#adopted
+      .then(() => recoverAbandoned(this.#recoverDeps(), id, reason))
+      .then(
+        (line) => {
+          this.#options.logger.warn(line)
+          this.#indexer.add(id)
+        },
+        (error: unknown) =>
+          this.#options.logger.error({ error, session: id }, 'a lost session is not closed'),
+      )
   }
 
   /**
@@ -519,8 +526,6 @@ export class Broker {
 
   /** Checks the rights of running sessions again: time passes, and other processes write. */
   #review(review: () => Promise<void>): void {
-    // Nothing can be looked up. It is done at once when the database is back.
-    if (this.#parts.store.reach.away) return
     review().catch((error: unknown) => {
       if (this.#parts.store.reach.away) return
       this.#options.logger.error({ error }, 'running sessions could not be reviewed')

@@ -18,6 +18,8 @@ export interface PredecessorsOptions {
   onFound: (session: LinkedSession) => void
   /** Called when a session has ended there, in order. */
   onClosed: (session: LinkedSession) => void
+  /** Called when a broker has ended, in whatever way, before `onLost` for the sessions that it had. */
+  onGone: () => void
   /** Called when the session's broker has died. */
   onLost: (session: LinkedSession) => void
   onError: (error: Error) => void
@@ -64,7 +66,7 @@ export class Predecessors {
 
   /** Links the broker there. `known` are the sessions of an earlier link to it. */
   async #link(path: string, known: ReadonlyMap<Id, LinkedSession>): Promise<void> {
-    const { elsewhere, onFound, onClosed, onLost } = this.#options
+    const { elsewhere, onFound, onClosed, onGone, onLost } = this.#options
     const client = await ControlClient.connect(path)
     const sessions = new Map<Id, LinkedSession>()
     if (client) {
@@ -79,7 +81,10 @@ export class Predecessors {
         this.#clients.delete(client)
         throw error
       }
-    } else rmSync(path, { force: true })
+    } else {
+      rmSync(path, { force: true })
+      onGone()
+    }
     for (const session of known.values()) {
       // Its end may have been reported in an attempt that failed.
       if (sessions.has(session.id) || !elsewhere.delete(session.id)) continue

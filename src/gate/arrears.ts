@@ -2,9 +2,15 @@
 import { StoreUnavailableError } from '../store/engine/errors.ts'
 import type { Reach } from '../store/store.ts'
 
+/** Milliseconds until the writes are tried again, if the database is there and fails; doubled up to the last. */
+const FIRST_RETRY_MS = 1000
+const LAST_RETRY_MS = 60_000
+
 export class Arrears {
   readonly #reach: Reach
   #waiting: (() => Promise<void>)[] = []
+  #again: NodeJS.Timeout | undefined
+  #delay = FIRST_RETRY_MS
 
   constructor(reach: Reach) {
     this.#reach = reach
@@ -35,8 +41,21 @@ export class Arrears {
         // Refused: the next start finds the session, and closes it.
         if (!(error instanceof StoreUnavailableError)) continue
         this.#waiting.unshift(...works.slice(at))
+        this.#later()
         return
       }
     }
+    this.#delay = FIRST_RETRY_MS
+  }
+
+  /** Tries again without an outage: the watch may find the database there while statements fail. */
+  #later(): void {
+    if (this.#again) return
+    this.#again = setTimeout(() => {
+      this.#again = undefined
+      if (!this.#reach.away) void this.#pay()
+    }, this.#delay)
+    this.#again.unref()
+    this.#delay = Math.min(2 * this.#delay, LAST_RETRY_MS)
   }
 }

@@ -120,7 +120,16 @@ export class BrokerGate implements Gate {
     const tickets = new Tickets(store.tickets, vault)
     const watch = (basis: Basis) => this.#review.watch(basis)
     this.tickets = new TicketOffice({ ...options, tickets, grounds, watch })
-    this.#invitations = new Invitations({ audit, now, notify, grounds, watch })
+    this.#invitations = new Invitations({
+      stored: store.invitations,
+      vault,
+      runsElsewhere: (session) => this.#running.elsewhere.has(session),
+      audit,
+      now,
+      notify,
+      grounds,
+      watch,
+    })
     this.#signIns = new SignIns({
       ...options,
       tickets,
@@ -390,13 +399,12 @@ export class BrokerGate implements Gate {
   }
 
   /** Invites a guest to a running session. The password is returned only once. */
-  invite(id: string, request: InviteRequest): InviteAnswer {
+  async invite(id: string, request: InviteRequest): Promise<InviteAnswer> {
     if (this.#running.elsewhere.has(id)) return { result: 'runs_elsewhere' }
     const session = this.#running.find(id)
     if (!session || session.stopped !== undefined) return { result: 'not_running' }
     if (session.target.protocol !== 'VNC' || session.target.isStrict) return { result: 'not_shareable' }
-    const invited = this.#invitations.invite(session, request)
-    return invited ? { result: 'invited', ...invited } : { result: 'too_many' }
+    return await this.#invitations.invite(session, request)
   }
 
   /** Lists a session's invitations: those that wait, and those whose guest is connected. */
@@ -422,10 +430,11 @@ export class BrokerGate implements Gate {
   /**
    * Ends all that changes since the last review, or time, no longer permit: sessions, connections without one,
    * tickets, invitations. Cheap if there was no change. Resolves when the proxies have their notices and the
-   * events are written. Rejects if any of it failed, after the rest is done.
+   * events are written. Rejects if any of it failed, after the rest is done. While the database is away, ends the
+   * sessions whose known time has come.
    */
   review(): Promise<void> {
-    return this.#review.run()
+    return this.#options.store.reach.away ? this.#review.runWithoutStore() : this.#review.run()
   }
 
   /** Does the same for all that runs, after the database was away: another server may have taken over. */

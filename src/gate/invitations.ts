@@ -1,17 +1,19 @@
 /**
- * Guests of running sessions. Each invitation has a ticket that signs in once; invitations are kept in memory
- * only. The session's proxy holds the guests' connections; this file decides who may enter, for how long, and
- * with which rights.
+ * Guests of running sessions. Each invitation has a ticket that signs in once, in the store until it is used. What
+ * else belongs to an invitation is kept in memory, by the process in which the session runs: its proxy holds the guests'
+ * connections; this file decides who may enter, for how long, and with which rights.
  */
 import { ulid } from 'ulid'
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { EventFields } from '../audit/events/fields.ts'
 import type { GateNotice, GuestIdentity, Source } from '../contract/gate.ts'
 import { apiKeyOf, type Basis, type Grounds } from '../identity/basis.ts'
-import { plainAddress } from '../model/networks.ts'
+import { plainAddress, sameAddress } from '../model/networks.ts'
 import type { Id } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import { vncAuthResponse } from '../model/vnc-auth.ts'
+import type { InvitationRepository } from '../store/store.ts'
+import type { Vault } from '../vault/vault.ts'
 import { newTicketPassword, sameBytes } from './one-time.ts'
 import { type RunningSession, targetFields } from './running.ts'
 import type { Touched } from './touched.ts'
@@ -19,6 +21,11 @@ import { chosen, type Withdrawals } from './withdrawals.ts'
 
 /** Limit of invitations per session that wait or whose guest is connected. */
 export const MAX_INVITATIONS = 8
+/** Limit of invitations that wait, of all sessions: each more is one that a guess may hit. */
+export const MAX_WAITING_INVITATIONS = 1000
+/** For a guest with a good ticket. */
+const ELSEWHERE =
+  'the session that you are invited to runs on in a broker that was replaced, and takes no guests any more'
 /** User name for guests whose viewer requires one. */
 export const GUEST_USER = 'guest'
 
@@ -43,7 +50,6 @@ export interface Invitation {
 interface Kept extends Invitation {
   session: Id
   running: RunningSession
-  password: Secret
   /** Bases of the users that decided on the guest's rights; the inviter's comes first. */
   bases: [Basis, ...Basis[]]
   timer: NodeJS.Timeout
@@ -54,6 +60,11 @@ interface Kept extends Invitation {
 }
 
 export interface InvitationsOptions {
+  /** Those that wait. */
+  stored: InvitationRepository
+  vault: Pick<Vault, 'seal' | 'open'>
+  /** Whether the session runs in a broker that this one has replaced. */
+  runsElsewhere: (session: Id) => boolean
   audit: Audit
   notify: (notice: GateNotice) => void
   grounds: () => Grounds
@@ -70,6 +81,7 @@ export type InviteRequest = Pick<Invitation, 'name' | 'mode' | 'by' | 'address'>
 }
 
 export type InviteAnswer =
+  /** The caller wipes the password. */
   | { result: 'invited'; invitation: Invitation; password: Secret }
   | { result: 'not_running' }
   /** The session shows no desktop, or nothing of it may be shown before its recording is on the disk. */
@@ -85,15 +97,13 @@ export class Invitations {
     this.#options = options
   }
 
-  /**
-   * Makes an invitation. The password is returned only once. Returns undefined if the session has as many as
-   * allowed.
-   */
-  invite(
+  /** Makes an invitation. The password is returned only once. */
+  async invite(
     running: RunningSession,
     request: InviteRequest,
-  ): { invitation: Invitation; password: Secret } | undefined {
-    if (this.ofSession(running.id).length >= MAX_INVITATIONS) return undefined
+  ): Promise<Extract<InviteAnswer, { result: 'invited' | 'too_many' | 'not_running' }>> {
+    if (this.ofSession(running.id).length >= MAX_INVITATIONS) return { result: 'too_many' }
+    const { stored, vault, now, watch } = this.#options
     const { duration, address, basis, ...rest } = request
     const id = ulid()
     const password = newTicketPassword()
@@ -104,15 +114,34 @@ export class Invitations {
       session: running.id,
       ...rest,
       ...(address !== undefined && { address: plainAddress(address) }),
-      expires: this.#options.now() + duration,
+      expires: now() + duration,
       running,
-      password,
       bases: [basis],
       timer,
     }
+    // Counts from now on.
     this.#kept.set(id, kept)
-    this.#options.watch(basis)
-    return { invitation: kept, password }
+    const row = {
+      id,
+      session: running.id,
+      address: address === undefined ? '' : sameAddress(address),
+      expires: kept.expires,
+      sealed: vault.seal(placeOf(id), password),
+    }
+    const isAdded = await stored.add(row, now(), MAX_WAITING_INVITATIONS).catch((error: unknown) => {
+      password.wipe()
+      this.#forget(kept)
+      throw error
+    })
+    const hasEnded = this.#kept.get(id) !== kept
+    if (isAdded && !hasEnded) {
+      watch(basis)
+      return { result: 'invited', invitation: kept, password }
+    }
+    password.wipe()
+    if (hasEnded) this.#remove(id)
+    else this.#forget(kept)
+    return { result: isAdded ? 'not_running' : 'too_many' }
   }
 
   /** Lists a session's invitations: those that wait, and those whose guest is connected. */
@@ -126,24 +155,33 @@ export class Invitations {
   }
 
   /** Finds the invitation whose password solves the VNC challenge (RFC 6143 7.2.2), for `enter`. */
-  byResponse(source: Source, challenge: Uint8Array, response: Uint8Array): Id | undefined {
-    return this.#match(source, ({ password }) =>
+  byResponse(source: Source, challenge: Uint8Array, response: Uint8Array): Promise<Id | undefined> {
+    return this.#match(source, (password) =>
       sameBytes(vncAuthResponse(challenge, password.revealText()), response),
     )
   }
 
-  byPassword(source: Source, user: string, password: string): Id | undefined {
+  async byPassword(source: Source, user: string, password: string): Promise<Id | undefined> {
     if (user !== GUEST_USER) return undefined
     const given = Buffer.from(password)
-    return this.#match(source, (kept) => sameBytes(Buffer.from(kept.password.revealText()), given))
+    return await this.#match(source, (own) => sameBytes(Buffer.from(own.revealText()), given))
   }
 
   /**
-   * Lets the guest in under this token and uses up the ticket. Rejects if the audit log cannot be written.
+   * Lets the guest in under this token and uses up the ticket; returns a `refusal` for the guest if the session runs in
+   * another broker. Rejects if the audit log cannot be written.
    */
-  async enter(id: Id, source: Source, token: string): Promise<GuestIdentity | undefined> {
+  async enter(
+    id: Id,
+    source: Source,
+    token: string,
+  ): Promise<GuestIdentity | { refusal: string } | undefined> {
+    const { stored, now } = this.#options
     const kept = this.#kept.get(id)
-    if (!kept || kept.guest) return undefined
+    if (!kept) return { refusal: ELSEWHERE }
+    if (!(await stored.take(id, now()))) return undefined
+    // It may have been withdrawn, or its session have ended, meanwhile.
+    if (this.#kept.get(id) !== kept || kept.running.stopped !== undefined) return undefined
     kept.guest = source
     kept.token = token
     const { session, name, mode } = kept
@@ -211,17 +249,23 @@ export class Invitations {
     for (const kept of this.#kept.values()) if (kept.session === session && !kept.guest) this.#forget(kept)
   }
 
-  #match(source: Source, isIt: (kept: Kept) => boolean): Id | undefined {
-    const from = plainAddress(source.address)
+  async #match(source: Source, isIt: (password: Secret) => boolean): Promise<Id | undefined> {
+    const { stored, vault, now } = this.#options
+    const waiting = await stored.waitingFor(sameAddress(source.address), now())
     // Compares with each one, so that the time does not reveal which one matched.
-    const found = [...this.#kept.values()].filter(
-      (kept) =>
-        isIt(kept) &&
-        kept.guest === undefined &&
-        kept.running.stopped === undefined &&
-        (kept.address === undefined || kept.address === from),
-    )
+    const found = waiting.filter(({ id, session, sealed }) => {
+      const password = vault.open(placeOf(id), sealed)
+      const isRight = isIt(password)
+      password.wipe()
+      return isRight && this.#isOpen(id, session)
+    })
     return found[0]?.id
+  }
+
+  /** Whether the invitation has neither been withdrawn nor ended with its session. */
+  #isOpen(id: Id, session: Id): boolean {
+    const kept = this.#kept.get(id)
+    return kept ? kept.running.stopped === undefined : this.#options.runsElsewhere(session)
   }
 
   #expired(id: Id): void {
@@ -234,8 +278,14 @@ export class Invitations {
 
   #forget(kept: Kept): void {
     clearTimeout(kept.timer)
-    kept.password.wipe()
     this.#kept.delete(kept.id)
+    if (!kept.guest) this.#remove(kept.id)
+  }
+
+  /** Removes the row of an invitation that lets nobody in any more. One that stays ends by its time. */
+  #remove(id: Id): void {
+    const { stored, now } = this.#options
+    stored.take(id, now()).catch(() => undefined)
   }
 
   #record(
@@ -256,6 +306,8 @@ export class Invitations {
     })
   }
 }
+
+const placeOf = (id: Id) => ({ table: 'invitations', id, field: 'password' })
 
 async function flawOf({ bases }: Kept, grounds: Grounds): Promise<string | undefined> {
   for (const basis of bases) {

@@ -18,6 +18,9 @@ export const REMINDER_INTERVAL_MS = 5000
 /** Milliseconds between reviews, for changes by another process, times that have come and revoked keys. */
 export const REVIEW_INTERVAL_MS = 1000
 
+/** For the user: which of them it is would have to be looked up. */
+const OVER = 'the user, the API key or the certificate of the sign-in has expired'
+
 export interface ReviewOptions extends GroundsOptions {
   store: GroundsOptions['store'] & Pick<Store, 'access' | 'changes'>
   running: RunningSessions
@@ -76,6 +79,20 @@ export class Review {
   runAll(): Promise<void> {
     this.#changes.forget()
     return this.run()
+  }
+
+  /**
+   * Ends the sessions that rest on a sign-in whose end has come, as far as it was known before the database went away.
+   * Resolves when that is in the audit log. What has changed meanwhile is judged by `runAll`.
+   */
+  async runWithoutStore(): Promise<void> {
+    const { bases, now, running, stop } = this.#options
+    const due = new Set(this.#due.take(now(), bases))
+    if (due.size === 0) return
+    const withdrawals = new Withdrawals()
+    const isDue = (session: RunningSession) => session.isWithdrawn === undefined && due.has(session.basis)
+    await withdrawals.each(await chosen(running, isDue), async (session) => stop(session, OVER))
+    await withdrawals.tell()
   }
 
   /**

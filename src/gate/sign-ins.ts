@@ -82,7 +82,7 @@ export class SignIns {
     const arrival = { protocol, address: source.address }
     if (proof.method === 'ticket') {
       const invited = () => invitations.byResponse(source, proof.challenge, proof.response)
-      if (protocol === 'VNC' && invited() !== undefined) return await this.#asGuest(request, invited)
+      if (protocol === 'VNC' && (await invited()) !== undefined) return await this.#asGuest(request, invited)
       return await this.#byTicket(request, '', () => tickets.byResponse(arrival, proof, now()))
     }
     if (proof.method === 'ntlm') return await this.#byNtlm(request, proof.proof)
@@ -92,7 +92,7 @@ export class SignIns {
       // is valid.
       const isLocked = await identities.isLocked({ user: parsed.user, source: source.address })
       const invited = () => invitations.byPassword(source, parsed.user, proof.password)
-      if (!isLocked && protocol === 'VNC' && invited() !== undefined) {
+      if (!isLocked && protocol === 'VNC' && (await invited()) !== undefined) {
         return await this.#asGuest(request, invited)
       }
       const find = () => tickets.byPassword(arrival, parsed, proof.password, now())
@@ -218,18 +218,23 @@ export class SignIns {
   /** Signs in a guest: not a user, but invited to a running session. */
   async #asGuest(
     { protocol, source }: AuthenticateRequest,
-    find: () => string | undefined,
+    find: () => Promise<string | undefined>,
   ): Promise<AuthenticateAnswer> {
-    const { identities, invitations } = this.#options
+    const { identities, invitations, audit } = this.#options
     const token = newToken()
     const outcome = await identities.byInvitation({ user: '', source: source.address }, async () => {
-      const id = find()
+      const id = await find()
       return id === undefined ? undefined : await invitations.enter(id, source, token)
     })
+    const fields = { client_ip: source.address, client_port: source.port, protocol, method: 'ticket' }
     if ('result' in outcome) {
-      const client = { client_ip: source.address, client_port: source.port }
-      await this.#failed({ ...client, protocol, method: 'ticket' }, outcome)
+      await this.#failed(fields, outcome)
       return { result: 'rejected' }
+    }
+    if ('refusal' in outcome) {
+      const message = outcome.refusal
+      await audit.record('auth.failure', { ...fields, reason: message })
+      return { result: 'unavailable', message }
     }
     const { name } = outcome
     return {

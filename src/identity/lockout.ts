@@ -45,10 +45,13 @@ export class Lockout {
     return { pair, address }
   }
 
-  /** Replaces the failures of both by what the store knows; attempts in progress stay. */
-  learn({ pair, address }: Attempt, known: FailuresOf): void {
-    this.#pairs.learn(pair, known.pair)
-    this.#addresses.learn(address, known.address)
+  /**
+   * Replaces the failures of both by what the store knows; attempts in progress stay, and failures that were counted
+   * here alone (`fail`) are added. Returns true if the sum caused a lock.
+   */
+  learn({ pair, address }: Attempt, known: FailuresOf, now: number): boolean {
+    const locked = this.#pairs.learn(pair, known.pair, now)
+    return this.#addresses.learn(address, known.address, now) || locked
   }
 
   /** Returns the numbers of attempts in progress. */
@@ -95,7 +98,11 @@ export function attemptOf(user: string, source: string): Attempt {
 interface Entry extends Failures {
   /** Number of attempts in progress. */
   pending: number
+  /** Failures among `failures` that the store does not have. */
+  own: number
 }
+
+const NONE: Failures = { failures: 0, since: 0, lockedUntil: 0 }
 
 class Table {
   readonly #entries = new Map<string, Entry>()
@@ -123,17 +130,27 @@ class Table {
   }
 
   begin(key: string, now: number): void {
-    const entry = this.#current(key, now) ?? { failures: 0, pending: 0, since: now, lockedUntil: 0 }
+    const entry = this.#current(key, now) ?? { ...NONE, pending: 0, own: 0, since: now }
     entry.pending++
     this.#put(key, entry)
   }
 
-  learn(key: string, known: Failures = { failures: 0, since: 0, lockedUntil: 0 }): void {
-    const entry = this.#entries.get(key)
-    if (!entry && known.failures === 0) return
-    const learnt = { ...known, pending: entry?.pending ?? 0 }
+  learn(key: string, known: Failures = NONE, now: number): boolean {
+    const entry = this.#current(key, now)
+    if (!entry && known.failures === 0) return false
+    const { pending = 0, own = 0 } = entry ?? {}
+    const learnt: Entry = { ...known, pending, own }
+    let locks = false
+    if (entry && own > 0) {
+      learnt.failures += own
+      learnt.since = entry.since
+      learnt.lockedUntil = Math.max(known.lockedUntil, entry.lockedUntil)
+      locks = this.#limit <= learnt.failures && learnt.lockedUntil <= now
+      if (locks) learnt.lockedUntil = now + this.#limits.lockMs
+    }
     this.#put(key, learnt)
     this.#forgetIdle(key, learnt)
+    return locks
   }
 
   pending(key: string): number {
@@ -164,6 +181,7 @@ class Table {
     entry.pending--
     if (entry.failures === 0) entry.since = now
     entry.failures++
+    entry.own++
     if (entry.failures < this.#limit || now < entry.lockedUntil) return false
     entry.lockedUntil = now + this.#limits.lockMs
     return true
@@ -173,6 +191,7 @@ class Table {
     const entry = this.#entries.get(key)
     if (!entry) return
     entry.failures = 0
+    entry.own = 0
     entry.lockedUntil = 0
     this.#forgetIdle(key, entry)
   }

@@ -1,7 +1,7 @@
 /**
  * A lock-out whose failures lie in the store, so that it holds over a restart and over all processes on one
  * database. A process counts its own attempts in progress in memory, and they wait for one another there;
- * while the store cannot be reached, memory alone counts.
+ * while the store cannot be read, memory alone counts, and a failure that it does not take is added to its own.
  *
  * A sign-in whose name and network have next to no failures writes nothing and reads once. Nearer to a limit
  * the attempt takes a place in the store first. So guesses at the same moment by way of several processes exceed
@@ -68,9 +68,9 @@ export class SharedLockout {
     const counted = await orNothing(this.#rows.fail(attempt.keys, attempt.place, now, this.#limits))
     if (counted === NOTHING) return this.#local.fail(attempt, now)
     this.#local.cancel(attempt)
-    this.#local.learn(attempt, counted)
+    const locks = this.#local.learn(attempt, counted, now)
     const { pairFailures, addressFailures } = this.#limits
-    return counted.pair.failures === pairFailures || counted.address.failures === addressFailures
+    return locks || counted.pair.failures === pairFailures || counted.address.failures === addressFailures
   }
 
   /** Clears the pair's failures; other names' failures from the address stay. */
@@ -97,7 +97,7 @@ export class SharedLockout {
   ): Promise<FailuresOf | undefined> {
     const known = await orNothing(this.#rows.find(keys, now))
     if (known === NOTHING) return undefined
-    this.#local.learn(attemptOf(user, source), known)
+    this.#local.learn(attemptOf(user, source), known, now)
     return known
   }
 

@@ -24,6 +24,7 @@ import { WalSync } from './engine/wal-sync.ts'
 import { hostKeyRepository } from './host-keys.ts'
 import { idempotencyRepository } from './idempotency.ts'
 import { newUlid } from './ids.ts'
+import { invitationRepository } from './invitations.ts'
 import { lockoutRepository } from './lockouts.ts'
 import { MIGRATIONS, migrate } from './migrate.ts'
 import type { Db, Schema, StoreContext } from './migrations/schema.ts'
@@ -132,6 +133,7 @@ function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'reach'>): S
     idempotency: idempotencyRepository(context),
     signIns: signInRepository(context),
     tickets: ticketRepository(context),
+    invitations: invitationRepository(context),
     lockouts: lockoutRepository(context),
     sessions: sessionRepository(context),
     access: accessQueries(context),

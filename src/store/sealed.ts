@@ -12,6 +12,7 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
         .where('sealed_password_hash', 'is not', null)
         .execute()
       const tickets = await db.selectFrom('tickets').select(['id', 'sealed']).execute()
+      const invitations = await db.selectFrom('invitations').select(['id', 'sealed']).execute()
       const settings = await db.selectFrom('settings').selectAll().execute()
       return [
         ...credentials.map(({ account_id, type, sealed }) => ({
@@ -26,6 +27,10 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
           sealed ? [{ place: { table: 'users', id, field: 'password_hash' }, sealed }] : [],
         ),
         ...tickets.map(({ id, sealed }) => ({ place: { table: 'tickets', id, field: 'password' }, sealed })),
+        ...invitations.map(({ id, sealed }) => ({
+          place: { table: 'invitations', id, field: 'password' },
+          sealed,
+        })),
         ...settings.map(({ name, value }) => ({
           place: { table: 'settings', id: name, field: 'value' },
           sealed: value,
@@ -44,8 +49,8 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
         await db.updateTable('domain_authorities').where('domain_id', '=', id).set({ sealed }).execute()
       } else if (table === 'users') {
         await db.updateTable('users').where('id', '=', id).set({ sealed_password_hash: sealed }).execute()
-      } else if (table === 'tickets') {
-        await db.updateTable('tickets').where('id', '=', id).set({ sealed }).execute()
+      } else if (table === 'tickets' || table === 'invitations') {
+        await db.updateTable(table).where('id', '=', id).set({ sealed }).execute()
       } else {
         await db.updateTable('settings').where('name', '=', id).set({ value: sealed }).execute()
       }

@@ -158,6 +158,7 @@ export function sessionRepository({ db }: StoreContext): SessionRepository {
         await requireIds(tx, 'sessions', [id], TYPE, 'id')
         const recording = cleared(change, 'recording')
         const hold = cleared(change, 'legalHold')
+        if (change.end !== undefined) await tx.deleteFrom('invitations').where('session', '=', id).execute()
         await setColumns(tx, 'sessions', id, {
           begin_time: change.begin,
           end_time: cleared(change, 'end'),

@@ -176,6 +176,28 @@ export interface TicketRepository {
   removeAll(): Promise<void>
 }
 
+/** An invitation that waits for its guest. */
+export interface StoredInvitation {
+  id: Id
+  session: Id
+  /** Address that the guest has to come from; empty for any. */
+  address: string
+  /** Milliseconds since the epoch. */
+  expires: number
+  /** The sealed password. */
+  sealed: Uint8Array
+}
+
+export interface InvitationRepository {
+  /** Adds an invitation unless `limit` wait; removes expired ones. Returns whether it was added. */
+  add(invitation: StoredInvitation, now: number, limit: number): Promise<boolean>
+  /** Returns those that wait, for a guest at this address. The end of a session removes its own. */
+  waitingFor(address: string, now: number): Promise<StoredInvitation[]>
+  /** Removes one that waits. Returns true to one of those that take it at the same time. */
+  take(id: Id, now: number): Promise<boolean>
+  removeAll(): Promise<void>
+}
+
 /** Keys of an attempt to sign in: of its name and network, and of its network. */
 export interface LockoutKeys {
   pair: Uint8Array
@@ -558,6 +580,7 @@ export interface Store {
   idempotency: IdempotencyRepository
   signIns: SignInRepository
   tickets: TicketRepository
+  invitations: InvitationRepository
   lockouts: LockoutRepository
   sessions: SessionRepository
   uploads: UploadRepository

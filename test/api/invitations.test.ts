@@ -1,9 +1,11 @@
 /** `/sessions/ID/invitations`: permissions, answers, and events. */
-
+import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { GateNotice } from '../../src/contract/gate.ts'
 import { Invitations, type InviteAnswer } from '../../src/gate/invitations.ts'
 import type { RunningSession } from '../../src/gate/running.ts'
+import { Secret } from '../../src/model/secret.ts'
+import { open, seal } from '../../src/vault/seal.ts'
 import { groundsOn } from '../gate/grounds.ts'
 import { type Harness, startHarness } from './harness.ts'
 
@@ -32,14 +34,6 @@ let auditor: string
 let admin: string
 
 beforeAll(async () => {
-  const audit = { record: async () => {} }
-  invitations = new Invitations({
-    audit,
-    notify: (notice) => notices.push(notice),
-    grounds: () => groundsOn(h.store, () => h.clock.now)(),
-    watch: () => {},
-    now: () => h.clock.now,
-  })
   h = await startHarness({
     sessionControl: {
       kill: async () => false,
@@ -47,14 +41,27 @@ beforeAll(async () => {
       watchRefusal: () => 'not_running',
       watch: () => ({ result: 'not_running' }),
       ownerOf: () => owner,
-      invite: (_, request) => {
-        const invited = refusal ? undefined : invitations.invite(RUNNING, request)
-        return invited ? { result: 'invited', ...invited } : { result: refusal ?? 'too_many' }
-      },
+      invite: async (_, request) =>
+        refusal ? { result: refusal } : await invitations.invite(RUNNING, request),
       invitations: (id) => invitations.ofSession(id),
       setGuestMode: (id, mode, by, basis) => invitations.setMode(id, mode, by, basis),
       withdrawInvitation: (id, reason, by) => invitations.withdraw(id, reason, by),
     },
+  })
+  const key = { id: randomBytes(8), key: Secret.of(randomBytes(32)) }
+  const audit = { record: async () => {} }
+  invitations = new Invitations({
+    stored: h.store.invitations,
+    vault: {
+      seal: (place, secret) => seal(key, place, secret),
+      open: (place, sealed) => open(key, place, sealed),
+    },
+    runsElsewhere: () => false,
+    audit,
+    notify: (notice) => notices.push(notice),
+    grounds: () => groundsOn(h.store, () => h.clock.now)(),
+    watch: () => {},
+    now: () => h.clock.now,
   })
   await h.addUser('ops1', 'user')
   await h.addUser('ops2', 'user')
@@ -154,13 +161,14 @@ describe('an invitation', () => {
     ])
     expect(await h.events('session.invite_withdraw')).toMatchObject([{ user: 'admin' }])
     h.audit.broken = true
-    const { id: kept } = invitations.invite(RUNNING, {
+    const made = await invitations.invite(RUNNING, {
       ...WANTED,
       mode: 'view',
       by: 'ops1',
       basis: { userId: owner, address: '127.0.0.1', proof: { method: 'password', revision: 1 } },
       duration: 1000,
-    })!.invitation
+    })
+    const kept = made.result === 'invited' ? made.invitation.id : ''
     expect((await h.call('DELETE', `${PATH}/${kept}`, { cookie: own })).status).toBe(503)
     expect((await invite()).status).toBe(503)
     h.audit.broken = false

@@ -91,21 +91,22 @@ describe('connections without sign-in', () => {
     expect(gone).toEqual([`${PROXY} 1`])
   })
 
-  it('with an address and port that is in use take the place of the older ones', () => {
+  it('that balancers say have one address and port are each their own', () => {
     const { come, gone, connections } = table({})
     connections.signedIn(come('192.0.2.1', 1), USER)
-    come('192.0.2.1', 1)
-    expect(gone).toEqual(['192.0.2.1 1'])
-    expect(connections.size).toEqual({ all: 1, anonymous: 1 })
+    const twin = come('192.0.2.1', 1)
+    expect(gone).toEqual([])
+    expect(connections.size).toEqual({ all: 2, anonymous: 1 })
+    for (const isLast of [false, false, true]) expect(connections.refused(twin)).toBe(isLast)
   })
 
   it('of all addresses together make room, at the cost of who has most', () => {
     const { come, gone, connections } = table({ perNetwork: 3, anonymous: 4 })
-    for (const remotePort of [1, 2, 3]) come('192.0.2.1', remotePort)
+    const [, second] = [1, 2, 3].map((remotePort) => come('192.0.2.1', remotePort))
     come('2001:db8::1', 4)
     come('2001:db8::2', 5)
     expect(gone).toEqual(['192.0.2.1 1'])
-    connections.signedIn({ remoteAddress: '192.0.2.1', remotePort: 2 }, USER)
+    connections.signedIn(second!, USER)
     come('192.0.2.3', 6)
     expect(gone).toEqual(['192.0.2.1 1'])
     // Both belong to one /64 now, and the newcomer has fewer.
@@ -130,19 +131,20 @@ function table(limits: Partial<ConnectionLimits>) {
   const all = { total: 100, anonymous: 100, perNetwork: 100, perHolder: 100, kept: 0, refusals: 3, ...limits }
   const connections = new Connections(
     all,
-    (peer) => busy.has(peer),
+    ({ remoteAddress, remotePort }) => busy.has(`${remoteAddress} ${remotePort}`),
     (address) => address === PROXY,
   )
   connections.watch(server as never)
   const gone: string[] = []
   const come = (remoteAddress: string, remotePort: number) => {
-    server.accept({
+    const socket = {
       remoteAddress,
       remotePort,
       once: () => undefined,
       destroy: () => void gone.push(`${remoteAddress} ${remotePort}`),
-    } as never)
-    return { remoteAddress, remotePort }
+    } as never
+    server.accept(socket)
+    return socket
   }
   return { come, gone, busy, connections }
 }
@@ -187,9 +189,9 @@ describe('connections of those who have signed in', () => {
     ] as const)
       connections.signedIn(come('192.0.2.1', port), of(id, id === 'user root'))
     busy.add('192.0.2.1 2')
-    come('192.0.2.1', 5)
+    const fifth = come('192.0.2.1', 5)
     expect(gone).toEqual(['192.0.2.1 3'])
-    connections.signedIn({ remoteAddress: '192.0.2.1', remotePort: 5 }, of('user c'))
+    connections.signedIn(fifth, of('user c'))
     for (const port of [1, 5]) busy.add(`192.0.2.1 ${port}`)
     come('192.0.2.1', 6)
     expect(gone).toEqual(['192.0.2.1 3', '192.0.2.1 6'])

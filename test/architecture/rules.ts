@@ -394,7 +394,14 @@ export const TIERS: readonly Tier[] = [
       'src/identity': { may: ['src/dns', 'src/model', 'src/ssh-wire', 'src/store'] },
       'src/vault': { may: ['src/model', 'src/store', 'src/store/engine'] },
       'src/audit/journal': {
-        may: ['recordings/container', 'src/audit/events', 'src/model', 'src/store', 'src/vault'],
+        may: [
+          'recordings/container',
+          'src/audit/events',
+          'src/model',
+          'src/store',
+          'src/store/engine',
+          'src/vault',
+        ],
       },
       'src/audit': {
         may: [

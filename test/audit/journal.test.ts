@@ -12,7 +12,8 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { Backlog, type Mark } from '../../src/audit/journal/backlog.ts'
+import { chainRows } from '../../src/audit/chain.ts'
+import { Backlog, type Mark, uploadTo } from '../../src/audit/journal/backlog.ts'
 import type { JournalVault } from '../../src/audit/journal/file.ts'
 import { AuditLog } from '../../src/audit/log.ts'
 import { verifyAudit } from '../../src/audit/verify.ts'
@@ -20,6 +21,7 @@ import { Secret } from '../../src/model/secret.ts'
 import { StoreUnavailableError } from '../../src/store/engine/errors.ts'
 import type { AuditRow, Away, Reach } from '../../src/store/store.ts'
 import { open, seal } from '../../src/vault/seal.ts'
+import { temporaryStore } from '../store/temp.ts'
 import { until } from '../until.ts'
 import { MemoryAudit } from './memory.ts'
 
@@ -91,7 +93,7 @@ function process(maximum?: number): { audit: AuditLog; backlog: Backlog } {
   return { audit, backlog }
 }
 
-const kept = () => readdirSync(join(folder, 'journal'))
+const kept = () => readdirSync(join(folder, 'journal')).filter((name) => !name.endsWith('.lock'))
 const stored = () => repository.rows.map(({ json }) => JSON.parse(json).fields.object)
 const command = (audit: AuditLog, object: string) => audit.record('command', { object })
 
@@ -178,12 +180,53 @@ test('are stored once if the process is killed after the commit', async () => {
   await until('the commit', () => settings.size > 0 || undefined)
   reach = new Reachable()
   expect(kept()).toHaveLength(1)
+  await before.backlog.close()
   isKilled = false
   const { audit } = process()
   await audit.open()
   await command(audit, 'b')
   expect(stored()).toEqual(['a', 'b'])
   expect([kept(), settings.size]).toEqual([[], 0])
+})
+
+test('belong to the process that wrote them while it lives, and to another one when it has died', async () => {
+  const [first, second] = [process(), process()]
+  reach.change(AWAY)
+  await command(first.audit, 'a')
+  reach = new Reachable()
+  const [third, fourth] = [process(), process()]
+  for (const { audit } of [third, fourth]) await audit.open()
+  expect(stored()).toEqual([])
+  await command(third.audit, 'b')
+  await first.backlog.close()
+  await Promise.all([third, fourth].map(({ audit }) => audit.adopt()))
+  expect(stored()).toEqual(['b', 'a'])
+  expect(readdirSync(join(folder, 'journal'))).toEqual([])
+  expect([settings.size, errors]).toEqual([0, []])
+  await second.backlog.close()
+})
+
+test('a mark that another process has moved keeps its rows out', async () => {
+  const temp = await temporaryStore()
+  try {
+    const upload = uploadTo(temp.store)
+    const rows = chainRows(undefined, [{ time: 1, code: 'command', fields: { object: 'a' } }])
+    const mark = (before: string | undefined, isFinished = false): Mark => ({
+      name: 'journal.x',
+      before: before === undefined ? undefined : Buffer.from(before),
+      value: Buffer.from('2'),
+      isFinished: async () => isFinished,
+    })
+    const changed = 'the journal was changed meanwhile: read it again'
+    await expect(upload(rows, mark('1'))).rejects.toThrow(changed)
+    await expect(upload(rows, mark(undefined, true))).rejects.toThrow(changed)
+    expect(await temp.store.audit.last()).toBeUndefined()
+    await upload(rows, mark(undefined))
+    await expect(upload(rows, mark(undefined))).rejects.toThrow(changed)
+    expect(await temp.store.audit.range(1, 9)).toHaveLength(1)
+  } finally {
+    await temp.remove()
+  }
 })
 
 test('more than go up at a time keep their order', async () => {
@@ -196,11 +239,12 @@ test('more than go up at a time keep their order', async () => {
 })
 
 test('a last line that is not whole was never answered: it is left out', async () => {
-  const { audit } = process()
+  const { audit, backlog } = process()
   reach.change(AWAY)
   await command(audit, 'a')
   const file = join(folder, 'journal', kept()[0]!)
   appendFileSync(file, readFileSync(file).subarray(0, 40))
+  await backlog.close()
   reach = new Reachable()
   const after = process()
   await after.audit.open()
@@ -213,7 +257,7 @@ test.each([
   ['taken out', (lines: string[]) => [lines[0]!, lines[2]!]],
   ['exchanged', (lines: string[]) => [lines[0]!, lines[2]!, lines[1]!]],
 ])('a line that was %s is told, with all that follow it, and the file stays', async (_, change) => {
-  const { audit } = process()
+  const { audit, backlog } = process()
   reach.change(AWAY)
   for (const object of ['a', 'b', 'c']) await command(audit, object)
   const file = join(folder, 'journal', kept()[0]!)
@@ -223,6 +267,7 @@ test.each([
       .map((line) => `${line}\n`)
       .join(''),
   )
+  await backlog.close()
   reach = new Reachable()
   const after = process()
   await after.audit.open()

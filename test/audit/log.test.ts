@@ -48,6 +48,13 @@ describe('record', () => {
     expect(await verifyAudit(repository)).toMatchObject({ rows: 1201 })
   })
 
+  test('stores the same event of two processes twice, in the same millisecond too', async () => {
+    const logs = [1, 2].map(() => new AuditLog({ repository, now: () => 1_795_000_000_000 }))
+    await Promise.all(logs.map((audit) => audit.record('auth.failure', { user: 'ops1' })))
+    expect(repository.rows).toHaveLength(2)
+    expect(await verifyAudit(repository)).toMatchObject({ rows: 2 })
+  })
+
   test('rejects when the store fails, tells nobody, and goes on with a whole chain', async () => {
     const told: StoredEvent[] = []
     const audit = new AuditLog({ repository, now, onStored: (events) => told.push(...events) })

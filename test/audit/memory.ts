@@ -1,3 +1,4 @@
+import { UniqueViolationError } from '../../src/store/engine/errors.ts'
 import type { AuditRepository, AuditRow } from '../../src/store/store.ts'
 
 /** An audit repository in memory that can be slow, and can be made to fail. */
@@ -22,7 +23,7 @@ export class MemoryAudit implements AuditRepository {
       throw failure
     }
     if (rows.some(({ sequence }) => this.rows.some((row) => row.sequence === sequence))) {
-      throw new Error('the sequence is taken')
+      throw new UniqueViolationError()
     }
     this.rows.push(...rows)
     this.groups.push(rows.length)

@@ -82,6 +82,7 @@ async function linked() {
     elsewhere,
     onFound: ({ id }) => happened.push(`${id} found`),
     onClosed: ({ id }) => happened.push(`${id} closed`),
+    onGone: () => happened.push('gone'),
     onLost: ({ id }) => happened.push(`${id} lost`),
     onError: (error) => happened.push(error.message),
   })
@@ -169,7 +170,7 @@ test('sessions of a broker that dies are lost, and its socket is removed', async
   server.drain()
   server.close()
   await until('the loss', () => (happened.includes('two lost') ? true : undefined))
-  expect(happened.slice(2)).toEqual(['one closed', 'two lost'])
+  expect(happened.slice(2)).toEqual(['one closed', 'gone', 'two lost'])
   expect(elsewhere.size).toBe(0)
   expect(readdirSync(folder).filter((name) => name.startsWith('control'))).toEqual([])
 })

@@ -84,7 +84,7 @@ async function running(): Promise<number> {
   }
 }
 
-const journals = () => readdirSync(join(dataFolder, 'journal'))
+const journals = () => readdirSync(join(dataFolder, 'journal')).filter((name) => name.endsWith('.journal'))
 
 /** The commands whose events are in the chain, in its order. */
 const commandsOf = (broker: Broker) =>

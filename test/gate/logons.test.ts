@@ -67,6 +67,9 @@ beforeEach(async () => {
   }
   gate = new BrokerGate({ store, identities, vault, audit, recordings, drawer, now: Date.now })
   const invitations = new Invitations({
+    stored: store.invitations,
+    vault,
+    runsElsewhere: () => false,
     audit,
     notify: () => {},
     grounds: groundsOn(store),

@@ -287,9 +287,9 @@ describe('an invitation', () => {
     basis = { userId: admin.id, address: '203.0.113.5', proof: { method: 'password', revision: 0 }, needs }
   })
 
-  const invite = (by: Basis = basis): { id: string; password: string } => {
+  const invite = async (by: Basis = basis): Promise<{ id: string; password: string }> => {
     const request = { name: 'Bob', mode: 'view', by: 'boss', basis: by, duration: LATER } as const
-    const answer = world.gate.invite(session, request)
+    const answer = await world.gate.invite(session, request)
     if (answer.result !== 'invited') throw new Error(answer.result)
     return { id: answer.invitation.id, password: answer.password.revealText() }
   }
@@ -307,7 +307,7 @@ describe('an invitation', () => {
   ]
 
   test.each(GIVERS)('is good no longer when who gave it %s', async (_, change) => {
-    const { password } = invite()
+    const { password } = await invite()
     await world.gate.review()
     expect(world.gate.invitations(session)).toHaveLength(1)
     await change()
@@ -321,7 +321,7 @@ describe('an invitation', () => {
   })
 
   test.each(GIVERS)('its guest has to leave when who gave it %s', async (_, change) => {
-    const { id, password } = invite()
+    const { id, password } = await invite()
     expect(await byTicket(password)).toMatchObject({ result: 'accepted' })
     await change()
     await world.gate.review()
@@ -333,14 +333,14 @@ describe('an invitation', () => {
   })
 
   test('lets nobody in whose giver may not invite any more, before any review', async () => {
-    const { password } = invite()
+    const { password } = await invite()
     await store.users.update(admin.id, { profile: 'user' })
     expect(await byTicket(password)).toEqual({ result: 'rejected' })
     expect(await events('session.guest_join')).toEqual([])
   })
 
   test('falls with who has let the guest do more, too', async () => {
-    const { id } = invite(world.basis())
+    const { id } = await invite(world.basis())
     world.gate.setGuestMode(id, 'control', 'boss', basis)
     await store.users.update(admin.id, { isDisabled: true })
     await world.gate.review()
@@ -348,14 +348,14 @@ describe('an invitation', () => {
   })
 
   test('of a session that is being ended lets nobody in', async () => {
-    const { password } = invite()
+    const { password } = await invite()
     await world.gate.kill(session, 'enough', 'admin')
     expect(await byTicket(password)).toEqual({ result: 'rejected' })
   })
 
   test('from an API key names it', async () => {
     const { key, basis: byApiKey } = await apiKey()
-    const { password } = invite({ ...byApiKey, userId: undefined, needs })
+    const { password } = await invite({ ...byApiKey, userId: undefined, needs })
     await byTicket(password)
     expect(await events('session.guest_join')).toMatchObject([{ user: 'boss', api_key: 'gateway' }])
     await store.apiKeys.remove(key.id)
@@ -446,8 +446,8 @@ describe('what begins on a right that went, and was reviewed, in the meantime', 
     await store.users.remove(boss.id)
     await world.gate.review()
     const asked = { name: 'Bob', mode: 'view', duration: LATER } as const
-    world.gate.invite(session, { ...asked, by: 'boss', basis })
-    const other = world.gate.invite(session, { ...asked, by: 'ops1', basis: world.basis() })
+    await world.gate.invite(session, { ...asked, by: 'boss', basis })
+    const other = await world.gate.invite(session, { ...asked, by: 'ops1', basis: world.basis() })
     if (other.result !== 'invited') throw new Error(other.result)
     await world.gate.review()
     expect(world.gate.invitations(session)).toMatchObject([{ by: 'ops1' }])
@@ -521,7 +521,7 @@ describe('when all is taken away at once', () => {
     const menus = [await world.signIn('ops1'), await world.signIn('ops1')]
     const tickets = [await ticket(), await ticket()]
     const asked = { name: 'Bob', mode: 'control', by: 'ops1', basis: world.basis(), duration: LATER } as const
-    const guest = world.gate.invite(sessions[0]!, asked)
+    const guest = await world.gate.invite(sessions[0]!, asked)
     if (guest.result !== 'invited') throw new Error(guest.result)
     expect(await byTicket(guest.password.revealText())).toMatchObject({ result: 'accepted' })
     return { sessions, menus, tickets, invitation: guest.invitation.id }
@@ -665,6 +665,32 @@ describe('a review without a word from who wrote', () => {
     world.clock.now += LATER
     await world.gate.review()
     expect(await events('ticket.withdraw')).toMatchObject([{ reason: 'the API key has expired' }])
+  })
+
+  test('finds who expires while the database is away, as far as it was known before', async () => {
+    const unlimited = await opened(await world.signIn())
+    const { basis } = await apiKey({ expirationDate: world.clock.now + LATER })
+    const session = await opened(tokenOf(await byTicket(await ticket(basis))))
+    await world.gate.review()
+    const { some } = store.users
+    store.users.some = () => Promise.reject(new Error('it is away'))
+    const { reach } = store
+    store.reach = { ...reach, away: { since: world.clock.now, reason: 'it is away' } }
+    world.clock.now += LATER - 1
+    await world.gate.review()
+    expect(notices).toEqual([])
+    world.clock.now += 1
+    await world.gate.review()
+    const reason = 'the user, the API key or the certificate of the sign-in has expired'
+    expect(notices).toEqual([{ type: 'stop', session, reason }])
+    expect(await events('session.kill')).toMatchObject([{ session, reason }])
+    await world.gate.review()
+    store.users.some = some
+    store.reach = reach
+    await world.gate.reviewAll()
+    // The connection, too.
+    expect(notices.slice(1)).toMatchObject([{ type: 'leave', reason: 'the API key has expired' }])
+    expect(world.gate.isRunning(unlimited)).toBe(true)
   })
 
   test('finds a key that was revoked, of a session and of somebody in the menu', async () => {

@@ -161,3 +161,46 @@ it('goes on by memory while the store cannot be reached', async () => {
   expect(await fail(first)).toBe('locked')
   temp.store = await openStore({ path: temp.path })
 })
+
+describe('failures that the store does not take, though it is read', () => {
+  /** A lock-out whose store takes writes while `takes`. */
+  function halfDeaf() {
+    const state = { takes: true }
+    const get = (target: LockoutRepository, name: keyof LockoutRepository) =>
+      state.takes || name === 'find' ? target[name] : () => Promise.reject(new Error('read only'))
+    const rows = new Proxy(temp.store.lockouts, { get } as ProxyHandler<LockoutRepository>)
+    return { state, lockout: new SharedLockout(rows) }
+  }
+
+  it('count by memory, and lock', async () => {
+    const { state, lockout } = halfDeaf()
+    for (let n = 0; n < 2; n++) await fail(lockout)
+    state.takes = false
+    for (let n = 3; n < LIMIT; n++) expect(await fail(lockout)).toBe(false)
+    expect(await fail(lockout)).toBe(true)
+    expect(await fail(lockout)).toBe('locked')
+    expect(await lockout.isLocked('ops1', HERE, lockMs)).toBe(false)
+    expect(await fail(lockout, 'ops1', lockMs)).toBe(false)
+  })
+
+  it('are added to what is stored, here and by others, until a success', async () => {
+    const { state, lockout } = halfDeaf()
+    state.takes = false
+    for (let n = 0; n < 3; n++) await fail(lockout)
+    state.takes = true
+    for (let n = 5; n < LIMIT; n++) expect(await fail(n % 2 ? lockout : second)).toBe(false)
+    expect(await fail(lockout)).toBe(false)
+    expect(await fail(lockout)).toBe(true)
+    expect(await fail(lockout)).toBe('locked')
+    expect(await second.isLocked('ops1', HERE, 0)).toBe(false)
+  })
+
+  it('are forgotten by a success, and after a while', async () => {
+    const { state, lockout } = halfDeaf()
+    state.takes = false
+    for (let n = 1; n < LIMIT; n++) await fail(lockout)
+    await lockout.succeed(await begun(lockout))
+    for (let n = 1; n < LIMIT; n++) expect(await fail(lockout)).toBe(false)
+    expect(await fail(lockout, 'ops1', windowMs)).toBe(false)
+  })
+})

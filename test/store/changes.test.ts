@@ -37,6 +37,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   host_keys: 'judged when a session connects',
   idempotency_claims: 'answers that are being made',
   idempotency_keys: 'answers that were given',
+  invitations: 'looked up when they are used',
   lockout_attempts: 'refuses new sign-ins, and ends none',
   lockouts: 'refuses new sign-ins, and ends none',
   schema_migrations: 'of the program',

@@ -3,8 +3,8 @@
  * authenticated, a connection counts for its network (an address; for IPv6 a /64), afterwards for its user
  * and key. A network at its limit loses its oldest connection to a new one, as silent connections would
  * otherwise lock out its administrators; if there is no room at all, the network with the most connections
- * loses one. Some connections are reserved for administrators. Connections are identified by the client's
- * address and port, because TLS uses another socket than TCP.
+ * loses one. Some connections are reserved for administrators. A connection is its TCP socket: its address and
+ * port are what a balancer says, and several may be said to have the same.
  */
 import type { Server, Socket } from 'node:net'
 import { networkOf } from '../../model/networks.ts'
@@ -37,14 +37,12 @@ interface Connection {
   refusals: number
 }
 
-type Peer = Pick<Socket, 'remoteAddress' | 'remotePort'>
-
 export class Connections {
   readonly #limits: ConnectionLimits
-  readonly #isBusy: (peer: string) => boolean
+  readonly #isBusy: (connection: Socket) => boolean
   readonly #isShared: (address: string) => boolean
-  /** By peer, in the order of arrival. */
-  readonly #all = new Map<string, Connection>()
+  /** By their TCP sockets, in the order of arrival. */
+  readonly #all = new Map<Socket, Connection>()
   /** Numbers of connections without a holder by network, and of all others by holder. */
   readonly #networks = new Map<string, number>()
   readonly #holders = new Map<string, number>()
@@ -53,12 +51,12 @@ export class Connections {
   #common = 0
 
   /**
-   * `isBusy`: whether the peer's connection is handling a request; others may be closed at any time. `isShared`:
+   * `isBusy`: whether the connection is handling a request; others may be closed at any time. `isShared`:
    * whether many clients have this address, a proxy's, so that the limit of one network is not for it.
    */
   constructor(
     limits: ConnectionLimits,
-    isBusy: (peer: string) => boolean,
+    isBusy: (connection: Socket) => boolean,
     isShared: (address: string) => boolean = () => false,
   ) {
     this.#limits = limits
@@ -72,9 +70,8 @@ export class Connections {
   }
 
   /** Sets the holder of a connection. Returns false if the holder has no room for another one. */
-  signedIn(peer: Peer, holder: Holder): boolean {
-    const key = peerOf(peer)
-    const connection = this.#all.get(key)
+  signedIn(socket: Socket, holder: Holder): boolean {
+    const connection = this.#all.get(connectionOf(socket))
     // The request came without a connection of this server, or it has closed already.
     if (!connection) return true
     connection.refusals = 0
@@ -87,8 +84,8 @@ export class Connections {
   }
 
   /** Counts a refused request without sign-in. Returns true if it was the last one allowed. */
-  refused(peer: Peer): boolean {
-    const connection = this.#all.get(peerOf(peer))
+  refused(socket: Socket): boolean {
+    const connection = this.#all.get(connectionOf(socket))
     if (!connection) return false
     connection.refusals++
     return this.#limits.refusals <= connection.refusals
@@ -102,21 +99,14 @@ export class Connections {
   #accept(socket: Socket): void {
     const { remoteAddress } = socket
     const network = remoteAddress === undefined ? undefined : networkOf(remoteAddress)
-    const key = peerOf(socket)
-    // Behind a balancer a client may use a port for several connections: the newer one counts.
-    const twin = this.#all.get(key)
-    if (twin) {
-      this.#release(key, twin)
-      twin.socket.destroy()
-    }
     if (network === undefined || !this.#makeRoom(network, this.#isShared(remoteAddress ?? ''))) {
       socket.destroy()
       return
     }
     const connection: Connection = { socket, network, holder: undefined, refusals: 0 }
-    this.#all.set(key, connection)
+    this.#all.set(socket, connection)
     this.#count(connection)
-    socket.once('close', () => this.#release(key, connection))
+    socket.once('close', () => this.#release(connection))
   }
 
   /** Makes room for another connection of a network. */
@@ -136,13 +126,13 @@ export class Connections {
    */
   #closeStranger(network: string): boolean {
     const isMeant = (one: Connection) => !one.holder && one.network === network
-    return this.#close((one, key) => isMeant(one) && !this.#isBusy(key)) || this.#close(isMeant)
+    return this.#close((one) => isMeant(one) && !this.#isBusy(one.socket)) || this.#close(isMeant)
   }
 
   #hasRoomFor(holder: Holder, own: Connection): boolean {
     for (const id of holder.ids) {
       const isFull = this.#limits.perHolder <= (this.#holders.get(id) ?? 0)
-      if (isFull && !own.holder?.ids.includes(id) && !this.#close((one, key) => this.#isIdleOf(id, one, key)))
+      if (isFull && !own.holder?.ids.includes(id) && !this.#close((one) => this.#isIdleOf(id, one)))
         return false
     }
     const isCommon = !holder.isAdministrator && (own.holder === undefined || own.holder.isAdministrator)
@@ -158,28 +148,26 @@ export class Connections {
         for (const id of holder.ids) common.set(id, this.#holders.get(id) ?? 0)
     }
     const ids = [...common].toSorted((a, b) => b[1] - a[1])
-    return ids.some(([id]) => this.#close((one, key) => this.#isIdleOf(id, one, key)))
+    return ids.some(([id]) => this.#close((one) => this.#isIdleOf(id, one)))
   }
 
-  #isIdleOf(id: string, { holder }: Connection, key: string): boolean {
-    return holder?.ids.includes(id) === true && !this.#isBusy(key)
+  #isIdleOf(id: string, { holder, socket }: Connection): boolean {
+    return holder?.ids.includes(id) === true && !this.#isBusy(socket)
   }
 
   /** Closes the oldest matching connection. Returns false if there is none. */
-  #close(isMeant: (connection: Connection, key: string) => boolean): boolean {
-    for (const [key, connection] of this.#all) {
-      if (!isMeant(connection, key)) continue
-      this.#release(key, connection)
+  #close(isMeant: (connection: Connection) => boolean): boolean {
+    for (const connection of this.#all.values()) {
+      if (!isMeant(connection)) continue
+      this.#release(connection)
       connection.socket.destroy()
       return true
     }
     return false
   }
 
-  #release(key: string, connection: Connection): void {
-    if (this.#all.get(key) !== connection) return
-    this.#all.delete(key)
-    this.#uncount(connection)
+  #release(connection: Connection): void {
+    if (this.#all.delete(connection.socket)) this.#uncount(connection)
   }
 
   #count({ network, holder }: Connection): void {
@@ -203,9 +191,9 @@ export class Connections {
   }
 }
 
-/** Returns the key that identifies a connection. */
-export function peerOf({ remoteAddress, remotePort }: Peer): string {
-  return `${remoteAddress} ${remotePort}`
+/** Returns the TCP socket below a request's socket, which TLS has made anew. */
+export function connectionOf(socket: Socket): Socket {
+  return (socket as { _parent?: Socket })._parent ?? socket
 }
 
 function isSame(a: Holder | undefined, b: Holder): boolean {

@@ -37,7 +37,7 @@ export interface SessionControl {
   /** Returns the user of a running session. */
   ownerOf(id: Id): Id | undefined
   /** Invites a guest to a running session. */
-  invite(id: Id, request: InviteRequest): InviteAnswer
+  invite(id: Id, request: InviteRequest): Promise<InviteAnswer>
   /** Lists a session's invitations: those that wait, and those whose guest is connected. */
   invitations(id: Id): Invitation[]
   setGuestMode(invitation: Id, mode: GuestMode, by: string, basis: Basis): void

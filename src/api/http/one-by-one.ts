@@ -6,7 +6,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { peerOf } from './connections.ts'
+import { connectionOf } from './connections.ts'
 
 /**
  * Limit of requests sent ahead; further ones are dropped, and the connection closes after the answers to the
@@ -18,7 +18,7 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => void
 
 /** A connection that handles a request. */
 interface Work {
-  peer: string
+  connection: Socket
   /** Requests that wait. */
   ahead: [IncomingMessage, ServerResponse][]
   isOver: boolean
@@ -26,8 +26,8 @@ interface Work {
 
 export class OneByOne {
   readonly #works = new WeakMap<Socket, Work>()
-  /** Peers of the connections that handle a request. */
-  readonly #busy = new Set<string>()
+  /** The connections that handle a request. */
+  readonly #busy = new Set<Socket>()
   readonly #handler: Handler
 
   constructor(handler: Handler) {
@@ -39,9 +39,9 @@ export class OneByOne {
     const { socket } = request
     const work = this.#works.get(socket)
     if (!work) {
-      const fresh: Work = { peer: peerOf(socket), ahead: [], isOver: false }
+      const fresh: Work = { connection: connectionOf(socket), ahead: [], isOver: false }
       this.#works.set(socket, fresh)
-      this.#busy.add(fresh.peer)
+      this.#busy.add(fresh.connection)
       this.#begin(request, response, fresh)
       return
     }
@@ -53,9 +53,9 @@ export class OneByOne {
   /** Hands the connection over to another protocol. Returns false if earlier answers are still to be sent. */
   leave(socket: Socket): boolean {
     if (this.#works.has(socket)) return false
-    const peer = peerOf(socket)
-    this.#busy.add(peer)
-    socket.once('close', () => this.#busy.delete(peer))
+    const connection = connectionOf(socket)
+    this.#busy.add(connection)
+    socket.once('close', () => this.#busy.delete(connection))
     return true
   }
 
@@ -67,8 +67,8 @@ export class OneByOne {
     work.ahead.length = 0
   }
 
-  /** Whether this peer's connection handles a request, or has changed to another protocol. */
-  readonly isBusy = (peer: string): boolean => this.#busy.has(peer)
+  /** Whether this connection handles a request, or has changed to another protocol. */
+  readonly isBusy = (connection: Socket): boolean => this.#busy.has(connection)
 
   #begin(request: IncomingMessage, response: ServerResponse, work: Work): void {
     const { socket } = request
@@ -77,7 +77,7 @@ export class OneByOne {
       const next = response.shouldKeepAlive && !socket.destroyed ? work.ahead.shift() : undefined
       if (next) this.#begin(...next, work)
       else {
-        this.#busy.delete(work.peer)
+        this.#busy.delete(work.connection)
         // No further request is read from a connection that is closing.
         if (work.isOver || !response.shouldKeepAlive) socket.destroySoon()
         else this.#works.delete(socket)

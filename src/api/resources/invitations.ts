@@ -166,7 +166,7 @@ export function registerInvitations(app: Api, { deps }: Context): void {
         throw fieldError('invalid_field', 'client_ip', 'expected an IPv4 or IPv6 address such as 192.0.2.7')
       }
       refuseUnboundAddress(request, address)
-      const answer = sessionControl.invite(session.id, {
+      const answer = await sessionControl.invite(session.id, {
         name,
         mode,
         by: callerOf(request).name,
@@ -176,7 +176,9 @@ export function registerInvitations(app: Api, { deps }: Context): void {
       })
       if (answer.result === 'too_many') throw new ApiError('too_many_invitations')
       if (answer.result !== 'invited') throw new ApiError(answer.result)
-      const { invitation, password } = answer
+      const { invitation } = answer
+      const password = answer.password.revealText()
+      answer.password.wipe()
       try {
         const fields = { ...fieldsOf(request, session, name), method: mode, duration: duration * 1000 }
         await record(audit, request, 'session.invite', fields)
@@ -191,7 +193,7 @@ export function registerInvitations(app: Api, { deps }: Context): void {
         .send({
           invitation: show(apiBase(request), invitation),
           user: GUEST_USER,
-          password: password.revealText(),
+          password,
           expires: timeText(invitation.expires),
         })
     },

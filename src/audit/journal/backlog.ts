@@ -5,7 +5,8 @@
  */
 import { Buffer } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
-import type { AuditRepository, SettingRepository } from '../../store/store.ts'
+import { ChangedError } from '../../store/engine/errors.ts'
+import type { AuditRepository, AuditRow, SettingRepository, Store } from '../../store/store.ts'
 import type { AuditEvent } from '../events/catalogue.ts'
 import { type Doubt, type Entry, Journal, JournalError, type JournalVault, journalsIn } from './file.ts'
 
@@ -24,10 +25,27 @@ export interface BacklogOptions {
   maximum?: number
 }
 
-/** A setting that is stored with the rows of a batch. */
+/** A setting that is stored with the rows of a batch: how far the journal has gone up. */
 export interface Mark {
   name: string
+  /** Undefined if there is none yet. */
+  before: Uint8Array | undefined
   value: Uint8Array
+  /** Whether another process has stored the whole journal: it removes the file, and then the mark. */
+  isFinished: () => Promise<boolean>
+}
+
+/**
+ * Returns a function that stores rows and their mark in one transaction, if the mark is the one that was read: of two
+ * processes that store the same entries one alone succeeds, and the other has a ChangedError.
+ */
+export function uploadTo(store: Pick<Store, 'transaction'>): (rows: AuditRow[], mark: Mark) => Promise<void> {
+  return (rows, { name, before, value, isFinished }) =>
+    store.transaction(async ({ audit, settings }) => {
+      if (!(await settings.replace(name, before, value)) || (await isFinished()))
+        throw new ChangedError('journal')
+      await audit.append(rows)
+    })
 }
 
 /** Entries that go up together. */
@@ -40,7 +58,7 @@ export interface Batch {
 
 export class Backlog {
   readonly #options: BacklogOptions
-  /** Journals in their order; only the last one may be written to. */
+  /** In the order in which they go up: those of earlier processes as they were found, and this process's own. */
   #journals: Journal[] = []
   #own: Journal | undefined
   /** Those that are going up. */
@@ -57,11 +75,18 @@ export class Backlog {
     this.#options = options
   }
 
-  /** Finds the journals of earlier processes. Returns their number. */
+  /** Finds the journals of processes that have died. Returns the number of those that were not known yet. */
   async find(): Promise<number> {
     const { folder, vault } = this.#options
-    for (const id of await journalsIn(folder)) this.#journals.push(await Journal.open(folder, id, vault))
-    return this.#journals.length
+    let found = 0
+    for (const id of await journalsIn(folder)) {
+      if (this.#journals.some((known) => known.id === id)) continue
+      const journal = await Journal.open(folder, id, vault)
+      if (!journal) continue
+      this.#journals.push(journal)
+      found++
+    }
+    return found
   }
 
   get isEmpty(): boolean {
@@ -149,12 +174,17 @@ export class Backlog {
   async #batchOf(journal: Journal, entries: readonly Entry[]): Promise<Batch> {
     const name = markName(journal)
     const last = entries.at(-1)!
-    const marked = await this.#marked(name)
+    const before = await this.#options.settings.get(name)
+    const marked = numberIn(before)
+    const isFinished = async () => journal !== this.#own && (await journal.isRemoved())
     return {
       // Some may have gone up before another process ended.
       events: entries.filter(({ number }) => number > marked).flatMap(({ events }) => events),
-      mark: { name, value: Buffer.from(String(last.number)) },
-      isThere: async () => (await this.#marked(name)) >= last.number || (await this.#stands(last.doubt)),
+      mark: { name, before, value: Buffer.from(String(last.number)), isFinished },
+      isThere: async () =>
+        (await isFinished()) ||
+        numberIn(await this.#options.settings.get(name)) >= last.number ||
+        (await this.#stands(last.doubt)),
     }
   }
 
@@ -170,17 +200,14 @@ export class Backlog {
     }
   }
 
-  /** Returns the events of the entries that had not gone up when another process ended. */
-  async #marked(name: string): Promise<number> {
-    const value = await this.#options.settings.get(name)
-    return value ? Number(Buffer.from(value).toString()) : 0
-  }
-
   async #stands(doubt: Doubt | undefined): Promise<boolean> {
     if (!doubt) return false
     const [row] = await this.#options.audit.range(doubt.last, 1)
     return row?.sequence === doubt.last && Buffer.from(row.hash).equals(doubt.hash)
   }
 }
+
+/** Number of the last entry that has gone up. */
+const numberIn = (mark: Uint8Array | undefined) => (mark ? Number(Buffer.from(mark).toString()) : 0)
 
 const markName = ({ id }: Journal) => `journal.${id}`

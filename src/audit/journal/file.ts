@@ -14,6 +14,7 @@ import { syncDirectory } from '../../../recordings/container/session-file.ts'
 import { Secret } from '../../model/secret.ts'
 import type { Vault } from '../../vault/vault.ts'
 import type { AuditEvent } from '../events/catalogue.ts'
+import { type Ownership, takeOwnership } from './owner.ts'
 
 /** Limit of a journal's bytes; later events are refused. */
 export const MAX_JOURNAL_BYTES = 64 * 2 ** 20
@@ -22,6 +23,8 @@ export const ENDS_BYTES = 4 * 2 ** 20
 
 const FOLDER = 'journal'
 const SUFFIX = '.journal'
+/** Suffix of the file whose lock tells that the journal's owner lives. */
+const LOCK = '.lock'
 const NAME = /^[0-9a-f]{32}\.journal$/
 /** Suffix of a journal that could not be read to its end. */
 const DAMAGED = '.damaged'
@@ -68,11 +71,22 @@ export async function journalsIn(folder: string): Promise<string[]> {
     .toSorted()
 }
 
+interface Parts {
+  id: string
+  folder: string
+  file: FileHandle
+  ownership: Ownership
+  vault: JournalVault
+  /** Bytes. */
+  maximum: number
+}
+
 export class Journal {
   readonly id: string
   readonly #folder: string
   readonly #vault: JournalVault
   readonly #file: FileHandle
+  readonly #ownership: Ownership
   readonly #maximum: number
   /** Bytes that are on the disk, with the number and the digest of their last line. */
   #end = { offset: 0, number: 0, digest: '' }
@@ -82,10 +96,11 @@ export class Journal {
   #piece = Buffer.alloc(0)
   #isBroken = false
 
-  private constructor(id: string, folder: string, file: FileHandle, vault: JournalVault, maximum: number) {
+  private constructor({ id, folder, file, ownership, vault, maximum }: Parts) {
     this.id = id
     this.#folder = folder
     this.#file = file
+    this.#ownership = ownership
     this.#vault = vault
     this.#maximum = maximum
   }
@@ -97,22 +112,35 @@ export class Journal {
     vault: JournalVault,
     maximum = MAX_JOURNAL_BYTES,
   ): Promise<Journal> {
+    let ownership: Ownership | undefined
     try {
       await mkdir(folder, { recursive: true, mode: 0o700 })
+      ownership = takeOwnership(lockOf(folder, id))
+      if (!ownership) throw new Error('another process has one of this name')
       const flags = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL
       const file = await open(pathOf(folder, id), flags, 0o600)
       await syncDirectory(folder)
       await syncDirectory(dirname(folder))
-      return new Journal(id, folder, file, vault, maximum)
+      return new Journal({ id, folder, file, ownership, vault, maximum })
     } catch (error) {
+      ownership?.release()
       throw new JournalError(`the journal cannot be made: ${(error as Error).message}`)
     }
   }
 
-  /** Opens one of an earlier process, to be read only. */
-  static async open(folder: string, id: string, vault: JournalVault): Promise<Journal> {
-    const file = await open(pathOf(folder, id), 'r')
-    const journal = new Journal(id, folder, file, vault, 0)
+  /** Opens one of an earlier process, to be read only. Returns undefined if its owner lives, or if it is gone. */
+  static async open(folder: string, id: string, vault: JournalVault): Promise<Journal | undefined> {
+    const ownership = takeOwnership(lockOf(folder, id))
+    if (!ownership) return undefined
+    let file: FileHandle
+    try {
+      file = await open(pathOf(folder, id), 'r')
+    } catch (error) {
+      ownership.remove()
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+      throw error
+    }
+    const journal = new Journal({ id, folder, file, ownership, vault, maximum: 0 })
     journal.#end.offset = (await file.stat()).size
     journal.#end.number = Number.POSITIVE_INFINITY
     return journal
@@ -181,22 +209,31 @@ export class Journal {
     return this.#piece.length
   }
 
+  /** Closes the file, and leaves the journal to other processes. */
   async close(): Promise<void> {
     await this.#file.close()
+    this.#ownership.release()
   }
 
   /** Removes it: the audit log has all of it. */
   async remove(): Promise<void> {
-    await this.close()
+    await this.#file.close()
     await rm(pathOf(this.#folder, this.id), { force: true })
+    this.#ownership.remove()
     await syncDirectory(this.#folder)
+  }
+
+  /** Whether its file has been removed. */
+  async isRemoved(): Promise<boolean> {
+    return (await this.#file.stat()).nlink === 0
   }
 
   /** Keeps it under another name, which is returned, for people to look at. */
   async setAside(): Promise<string> {
-    await this.close()
+    await this.#file.close()
     const name = `${this.id}${SUFFIX}${DAMAGED}`
     await rename(pathOf(this.#folder, this.id), join(this.#folder, name))
+    this.#ownership.remove()
     await syncDirectory(this.#folder)
     return join(FOLDER, name)
   }
@@ -253,6 +290,8 @@ export const isEnd = ({ code }: AuditEvent): boolean => ENDS.has(code)
 const digestOf = (line: Buffer) => createHash('sha256').update(line).digest('hex')
 
 const pathOf = (folder: string, id: string) => join(folder, `${id}${SUFFIX}`)
+
+const lockOf = (folder: string, id: string) => join(folder, `${id}${LOCK}`)
 
 async function writeAll(file: FileHandle, bytes: Buffer, offset: number): Promise<void> {
   for (let at = 0; at < bytes.length; ) {

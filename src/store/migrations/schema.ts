@@ -129,6 +129,14 @@ export interface TicketRow {
   ticket: string
 }
 
+export interface InvitationRow {
+  id: string
+  session: string
+  address: string
+  expires: number
+  sealed: Uint8Array
+}
+
 export interface LockoutRow {
   key: Uint8Array
   failures: number
@@ -275,6 +283,7 @@ export interface Schema {
   idempotency_claims: IdempotencyClaimRow
   sign_ins: SignInRow
   tickets: TicketRow
+  invitations: InvitationRow
   lockouts: LockoutRow
   lockout_attempts: LockoutAttemptRow
   api_keys: ApiKeyRow

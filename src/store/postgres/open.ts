@@ -17,6 +17,7 @@ import { migratePostgres, requireUsable } from './migrate.ts'
 import { Pool } from './pool.ts'
 import { Primary } from './primary.ts'
 import { PostgresReach } from './reach.ts'
+import { Timelines } from './timelines.ts'
 
 /** Connections of a process, and those of them for searches and lists. */
 const MAX_CONNECTIONS = 10
@@ -24,7 +25,7 @@ const MAX_READING = 4
 
 export interface PostgresOptions {
   postgres: PostgresPlace
-  /** Folder for the rows of long lists while a client takes them. */
+  /** Folder for the rows of long lists while a client takes them, and the timeline that was seen last. */
   folder: string
   /** Milliseconds for a search. Absent for SEARCH_MS. */
   searchMs?: number
@@ -45,7 +46,7 @@ export async function openPostgres(
   { postgres: place, folder, searchMs = SEARCH_MS }: PostgresOptions,
   { now, migrations }: { now: () => number; migrations: readonly Migration[] },
 ): Promise<OpenPostgres> {
-  const primary = new Primary(place)
+  const primary = new Primary(place, new Timelines(folder))
   await inWords(place, () =>
     connected(place, primary, (client) => migratePostgres(client, now(), migrations)),
   )

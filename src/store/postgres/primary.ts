@@ -7,6 +7,7 @@ import { hostText, type PostgresHost, type PostgresPlace } from '../../model/dat
 import { SchemaError, StoreUnavailableError } from '../engine/errors.ts'
 import { clientConfig, endClient } from './connection.ts'
 import { storeErrorOf } from './errors.ts'
+import type { Timelines } from './timelines.ts'
 
 /** Time for a host to say what it is. A host that needs longer is no help to those who wait. */
 const ASK_MS = 2000
@@ -17,9 +18,12 @@ export class Primary {
   #finding: Promise<void> | undefined
   /** The latest timeline that a primary had: one of an earlier timeline was replaced, and came back unasked. */
   #timeline = ''
+  readonly #timelines: Timelines | undefined
 
-  constructor(place: PostgresPlace) {
+  /** `timelines`: those of earlier processes; absent if nothing is known of them. */
+  constructor(place: PostgresPlace, timelines?: Timelines) {
     this.#place = place
+    this.#timelines = timelines
     this.#current = place.hosts[0]!
   }
 
@@ -56,7 +60,10 @@ export class Primary {
       throw new StoreUnavailableError(
         `it is of timeline ${timeline}, and another host has taken over with ${this.#timeline}`,
       )
-    this.#timeline = timeline
+    if (timeline === this.#timeline) return
+    await this.#timelines?.see(client, timeline)
+    // Another connection may have met a later one meanwhile.
+    if (this.#timeline < timeline) this.#timeline = timeline
   }
 
   async #askAll(): Promise<void> {

@@ -42,6 +42,8 @@ export class PostgresReach implements Reach {
   #client: pg.Client | undefined
   #asking: Promise<void> | undefined
   #timeline: string | undefined
+  /** Number of the question: an earlier one that had no answer in time makes no connection any more. */
+  #turn = 0
   away: Away | undefined
 
   constructor(options: ReachOptions) {
@@ -104,6 +106,7 @@ export class PostgresReach implements Reach {
 
   async #answer(): Promise<void> {
     if (this.#closing.signal.aborted) return
+    this.#turn++
     const late = new AbortController()
     try {
       await Promise.race([this.#question(), tooLate(late.signal)])
@@ -131,8 +134,8 @@ export class PostgresReach implements Reach {
 
   async #once(): Promise<void> {
     try {
-      this.#client ??= await this.#connect()
-      const { rows } = await this.#client.query<{ answer: string }>(QUESTION)
+      const client = this.#client ?? (await this.#connect())
+      const { rows } = await client.query<{ answer: string }>(QUESTION)
       const answer = rows[0]?.answer ?? ''
       if (!/^[0-9A-F]+\/[0-9A-F]+$/.test(answer))
         throw new Error(`${answer}: it is a standby, or was made read-only`)
@@ -143,15 +146,20 @@ export class PostgresReach implements Reach {
 
   async #connect(): Promise<pg.Client> {
     const { place, primary } = this.#options
+    const turn = this.#turn
     // Another host may have become the primary.
     if (this.away && primary.isOneOfSeveral) await primary.find()
+    if (turn !== this.#turn) throw new Error('it has not answered in time')
     const config = { ...clientConfig(place, primary.current), connectionTimeoutMillis: ANSWER_MS }
     const client = new pg.Client(config)
     client.on('error', () => undefined)
+    // From now on, so that it ends with a question that has no answer in time.
+    this.#client = client
     try {
       await client.connect()
       await primary.require(client)
     } catch (error) {
+      if (this.#client === client) this.#client = undefined
       void endClient(client)
       throw error
     }

@@ -1,5 +1,8 @@
 /** A database of several hosts, with real ones: which is the primary, and what stands in its place. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Kysely, sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -10,6 +13,7 @@ import { ListReader } from '../../../src/store/postgres/lists.ts'
 import { Pool } from '../../../src/store/postgres/pool.ts'
 import { Primary } from '../../../src/store/postgres/primary.ts'
 import { PostgresReach } from '../../../src/store/postgres/reach.ts'
+import { Timelines } from '../../../src/store/postgres/timelines.ts'
 import { type PgBouncer, startPgBouncer } from '../../peers/pgbouncer.ts'
 import { type Postgres, type Standby, startPostgres } from '../../peers/postgres.ts'
 import { freePort } from '../../peers/process.ts'
@@ -79,6 +83,33 @@ describeWithPeers('a database of several hosts', ['initdb', 'postgres', 'pg_base
     await expect(portOf(pool)).rejects.toThrow(`none of its hosts takes writes (${HOST}:${primary.port}: `)
     await standby.promote()
     expect(await portOf(pool)).toBe(String(standby.port))
+  })
+
+  test('is not the former primary, once a process of the data folder has met the new one', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'sallyport-hosts-'))
+    const found = async (...ports: number[]) => {
+      const primaryNow = new Primary(placeOf(...ports), new Timelines(folder))
+      await primaryNow.find()
+      return primaryNow.current.port
+    }
+    try {
+      expect(await found(primary.port, standby.port)).toBe(primary.port)
+      await standby.promote()
+      // The former one still runs, and takes writes.
+      expect(await found(primary.port)).toBe(primary.port)
+      expect(await found(standby.port)).toBe(standby.port)
+      const seen = readFileSync(join(folder, 'database.timeline'), 'latin1')
+      expect(seen).toMatch(/^\d+ 00000002\n$/)
+      await expect(found(primary.port)).rejects.toThrow(
+        'it is of timeline 00000001, and this bastion has worked with 00000002: another server has taken over',
+      )
+      expect(await found(primary.port, standby.port)).toBe(standby.port)
+      // A new server, to which the data were carried.
+      writeFileSync(join(folder, 'database.timeline'), seen.replace(/^\d+/, '1'))
+      expect(await found(primary.port)).toBe(primary.port)
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
   })
 
   test('a standby alone is refused in words', async () => {
@@ -191,6 +222,31 @@ describeWithPeers('a server', ['initdb', 'postgres', 'pgbouncer'], () => {
     } finally {
       proxy.close()
     }
+  })
+
+  test('that is silent after its first words keeps no connection of a watch that has given up', async () => {
+    const near: Socket[] = []
+    const proxy = createServer((socket) => {
+      near.push(socket)
+      const onward = connect(server.port, HOST)
+      socket.on('data', (data) => onward.write(data)).on('error', () => undefined)
+      socket.on('close', () => onward.destroy())
+      onward.once('data', (data) => socket.write(data)).on('error', () => undefined)
+    })
+    await new Promise<void>((resolve) => proxy.listen(0, HOST, resolve))
+    const place = placeOf((proxy.address() as { port: number }).port)
+    const reach = new PostgresReach({
+      place,
+      primary: new Primary(place),
+      now: Date.now,
+      onAway: () => undefined,
+    })
+    reach.start()
+    await until('a second question', () => near[1])
+    await until('the end of the first', () => near[0]!.destroyed || undefined)
+    await reach.close()
+    for (const socket of near) socket.destroy()
+    proxy.close()
   })
 
   test('that takes a lost connection for alive gives the claim back to its broker', async () => {
