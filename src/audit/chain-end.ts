@@ -87,7 +87,7 @@ export class ChainEnd {
         await (storing ?? repository).append(rows)
       } catch (error) {
         this.#headKnown = false
-        // What was refused is not stored: a row like it is another process's, which had the same event to tell.
+        // A refused row is not stored: one like it is another process's, which had the same event to tell.
         mayStand ||= !isUniqueViolation(error) && !(error instanceof ConflictError)
         if (!mayStand) this.#unanswered = []
         if ((await reach?.check()) === false) throw error

@@ -282,7 +282,7 @@ export class Invitations {
     if (!kept.guest) this.#remove(kept.id)
   }
 
-  /** Removes the row of an invitation that lets nobody in any more. One that stays ends by its time. */
+  /** Removes the row of a withdrawn invitation. One that stays ends by its time. */
   #remove(id: Id): void {
     const { stored, now } = this.#options
     stored.take(id, now()).catch(() => undefined)
