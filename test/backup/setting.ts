@@ -175,3 +175,9 @@ export function measureAgain(manifest: Manifest, backup: string, name: string): 
   entry.size = bytes.length
   entry.sha256 = createHash('sha256').update(bytes).digest('hex')
 }
+
+/** Returns the configuration's file of SQLite. */
+export function databaseFile({ database }: Pick<Config, 'database'>): string {
+  if ('file' in database) return database.file
+  throw new Error('the database is a server’s')
+}
