@@ -29,7 +29,11 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/docs/{balancers,operations,pictures,rdp,readme}.test.ts',
     'test/e2e/**/*.test.ts',
   ],
-  postgres: ['test/backup/postgres.test.ts', 'test/e2e/backup-postgres.test.ts', 'test/store/postgres/**/*.test.ts'],
+  postgres: [
+    'test/backup/postgres.test.ts',
+    'test/e2e/backup-postgres.test.ts',
+    'test/store/postgres/**/*.test.ts',
+  ],
   peers: [
     'test/api/**/*.test.ts',
     'test/audit/{memory-of-feeds,snmp,syslog}.test.ts',

@@ -45,8 +45,7 @@ async function signIn({ foundation: { store } }: House): Promise<void> {
   await store.idempotency.claim(HASH, 'then', 0, 9e12)
 }
 
-const tablesIn = ({ sql }: TestDatabase) =>
-  sql("select tablename from pg_tables where schemaname = 'public'")
+const tablesIn = ({ sql }: TestDatabase) => sql("select tablename from pg_tables where schemaname = 'public'")
 const idIn = (config: Config) => readFileSync(join(config.dataDir, 'database.id'), 'utf8').trim()
 
 /** Opens what was restored as the commands do, and looks for what has to be there and what must not. */
@@ -114,7 +113,9 @@ test('a backup of a file goes into a server’s database', async () => {
 describe('a restore changes nothing, in the folder and in the database, when', () => {
   test('the database has tables, whosever', async () => {
     const config = house.elsewhere('full', database.url)
-    await expect(restore(config, good)).rejects.toThrow(/it is not empty \(account_credentials, .*make another/)
+    await expect(restore(config, good)).rejects.toThrow(
+      /it is not empty \(account_credentials, .*make another/,
+    )
     expect(existsSync(config.dataDir)).toBe(false)
   })
 
@@ -132,9 +133,13 @@ describe('a restore changes nothing, in the folder and in the database, when', (
   test('the server has a fault while it is filled', async () => {
     const other = await emptyDatabase()
     // Our own function is in the way.
-    await other.sql('create function is_like(value text, parts text[]) returns boolean language sql return true')
+    await other.sql(
+      'create function is_like(value text, parts text[]) returns boolean language sql return true',
+    )
     const config = house.elsewhere('fault', other.url)
-    await expect(restore(config, good)).rejects.toThrow(/refused a statement: function "is_like" already exists/)
+    await expect(restore(config, good)).rejects.toThrow(
+      /refused a statement: function "is_like" already exists/,
+    )
     expect(existsSync(config.dataDir)).toBe(false)
     expect(await tablesIn(other)).toEqual([])
     await other.sql('drop function is_like')

@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { copyInto, type EmptyDatabase, openEmpty } from '../../../src/store/copies.ts'
 import { StoreClaimedError } from '../../../src/store/engine/errors.ts'
 import { requireSound } from '../../../src/store/engine/snapshot.ts'
 import { tablesOf } from '../../../src/store/engine/tables.ts'
-import { copyInto, type EmptyDatabase, openEmpty } from '../../../src/store/copies.ts'
 import { openStore } from '../../../src/store/open.ts'
 import { requireSame } from '../../../src/store/postgres/load.ts'
 import type { Store } from '../../../src/store/store.ts'
@@ -35,7 +35,10 @@ beforeAll(async () => {
   store = await openStore({ postgres: source.place, folder })
   const { user } = await smallEstate(store)
   await store.users.update(user.id, { displayName: 'Ähren, "und" \\x00 {a,NULL}' })
-  await store.settings.set('bytes', Uint8Array.from({ length: 256 }, (_, n) => n))
+  await store.settings.set(
+    'bytes',
+    Uint8Array.from({ length: 256 }, (_, n) => n),
+  )
   await store.settings.set('none', new Uint8Array())
   await source.sql(`insert into audit (sequence, time, code, json, hash)
     select n, 1800000000000 + n, 'x', '{"n":' || n || '}', decode(md5(n::text), 'hex') from generate_series(1, ${EVENTS}) as n`)
@@ -136,16 +139,18 @@ describe('a copy', () => {
       isOver = true
       await writing
       await busy.end()
-      await source.sql(`delete from audit where sequence > ${EVENTS}; delete from settings where name = 'last'`)
+      await source.sql(
+        `delete from audit where sequence > ${EVENTS}; delete from settings where name = 'last'`,
+      )
     }
   })
 
   test('ends by its signal', async () => {
     const stop = AbortSignal.abort(new Error('interrupted'))
     const path = join(folder, 'stopped.db')
-    await expect(
-      copyInto({ postgres: source.place }, path, { now: Date.now, signal: stop }),
-    ).rejects.toThrow('interrupted')
+    await expect(copyInto({ postgres: source.place }, path, { now: Date.now, signal: stop })).rejects.toThrow(
+      'interrupted',
+    )
   })
 })
 
