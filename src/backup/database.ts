@@ -25,7 +25,7 @@ export interface DatabaseTarget {
   requireFree(): Promise<void>
   /** Makes the folder of the draft. */
   begin(): Promise<void>
-  /** Writes the whole draft to the place, where nobody sees it before `place`. */
+  /** Writes the whole draft to a server; no other connection sees any of it before `place`. */
   load(): Promise<void>
   /** Makes the database appear in its place. */
   place(owner: Owner | undefined): Promise<void>

@@ -41,6 +41,7 @@ export const restore: Command = {
         ? `${recordings.all} recordings are in ${config.recordings.directory}`
         : `the backup has no recordings: copy yours into ${config.recordings.directory} before the start`,
     ]
+    lines.push('sign-ins by cookie, tickets and requests in progress of that moment have ended')
     if (sessions.running > 0) {
       lines.push(
         `${sessions.running} sessions ran at that moment: the start closes them, and reports the missing data`,

@@ -1,4 +1,4 @@
-/** The tables of a SQLite file, as its own schema names them: what a copy of all rows goes by. */
+/** Tables of a SQLite file, as its own schema names them: a copy of all rows goes by them. */
 import type { DatabaseSync } from 'node:sqlite'
 
 export interface Table {

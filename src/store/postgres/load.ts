@@ -116,7 +116,7 @@ export class EmptyPostgres {
   }
 }
 
-/** Triggers would note changes of rights that nobody has made. */
+/** Disables or enables the triggers, which would note each row as a change of rights. */
 async function setTriggers(
   client: pg.ClientBase,
   how: 'disable' | 'enable',

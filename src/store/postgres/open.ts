@@ -26,7 +26,7 @@ export interface PostgresOptions {
   folder: string
   /** Milliseconds for a search. Absent for SEARCH_MS. */
   searchMs?: number
-  /** Called with the database's settings before anything is changed in it; undefined: it has no tables yet. */
+  /** Called before anything is changed in the database, with its settings, if it has tables. */
   admit?: (settings: KnownSettings | undefined) => Promise<void>
 }
 
