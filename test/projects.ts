@@ -8,7 +8,7 @@
  * - `peers`: a part of the broker with real programs, sockets or threads
  * - `unit`: all others. None starts a program or a thread, or opens a socket (test/unit-guard.ts)
  */
-export const ORDER = ['slow', 'e2e', 'postgres', 'peers', 'unit'] as const
+export const ORDER = ['slow', 'postgres', 'e2e', 'peers', 'unit'] as const
 
 export type ProjectName = (typeof ORDER)[number]
 
@@ -29,7 +29,11 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/docs/{balancers,operations,pictures,rdp,readme}.test.ts',
     'test/e2e/**/*.test.ts',
   ],
-  postgres: ['test/store/postgres/**/*.test.ts'],
+  postgres: [
+    'test/backup/postgres.test.ts',
+    'test/e2e/backup-postgres.test.ts',
+    'test/store/postgres/**/*.test.ts',
+  ],
   peers: [
     'test/api/**/*.test.ts',
     'test/audit/{memory-of-feeds,snmp,syslog}.test.ts',
@@ -99,7 +103,9 @@ export const ALSO_ON_POSTGRES = {
   include: [
     'test/api/{checkout,concurrency,csv,logins,objects,passwords,policies,provisioning,session}.test.ts',
     'test/attacks/{api-keys,evidence,withdrawn}.test.ts',
+    'test/backup/postgres.test.ts',
     'test/docs/readme.test.ts',
+    'test/e2e/backup-postgres.test.ts',
     'test/gate/{gate,lock,review}.test.ts',
     'test/store/**/*.test.ts',
   ],

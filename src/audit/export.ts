@@ -11,15 +11,22 @@ export function exportLine({ json, hash }: Pick<AuditRow, 'json' | 'hash'>): str
   return `${json.slice(0, -1)},"hash":"${Buffer.from(hash).toString('hex')}"}\n`
 }
 
-/** Yields the whole log up to its current last row, in pieces of some lines. */
+/**
+ * Yields the whole log up to its current last row, in pieces of some lines.
+ * @throws Error if rows that are not exported yet were removed meanwhile
+ */
 export async function* exportAudit(
   repository: Pick<AuditRepository, 'range' | 'last'>,
 ): AsyncGenerator<string> {
   const end = (await repository.last())?.sequence ?? 0
   for (let next = 0; next <= end; ) {
     const rows = (await repository.range(next, ROWS_AT_A_TIME)).filter(({ sequence }) => sequence <= end)
-    const last = rows.at(-1)
-    if (!last) return
+    const [first, last] = [rows[0], rows.at(-1)]
+    if (!first || !last) return
+    if (next > 0 && first.sequence !== next)
+      throw new Error(
+        `the audit log begins with row ${first.sequence} by now: rows from ${next} on were handed over meanwhile; export it again`,
+      )
     yield rows.map(exportLine).join('')
     next = last.sequence + 1
   }

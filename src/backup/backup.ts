@@ -11,13 +11,14 @@ import type { Audit } from '../audit/events/catalogue.ts'
 import type { EventFields } from '../audit/events/fields.ts'
 import type { Config } from '../config/config.ts'
 import type { RecordingService } from '../recording-service/service.ts'
-import { copyDatabase, requireSound } from '../store/engine/snapshot.ts'
+import { copyInto } from '../store/copies.ts'
+import { requireSound } from '../store/engine/snapshot.ts'
 import { SCHEMA_VERSION } from '../store/migrate.ts'
 import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
 import { readMasterKey } from '../vault/key-file.ts'
 import { fingerprint, fits, formatMasterKey } from '../vault/master-key.ts'
-import { BackupError, type Copied, databaseFile, makeFolders, measure, writeNewFile } from './files.ts'
+import { BackupError, type Copied, makeFolders, measure, writeNewFile } from './files.ts'
 import {
   DATA,
   DATABASE,
@@ -55,8 +56,6 @@ export interface BackupOptions {
 /** Makes the backup. On failure it removes the backup's files and throws. */
 export async function makeBackup(options: BackupOptions): Promise<Manifest> {
   const { audit, now } = options
-  // Before anything is made or told.
-  databaseFile(options.config)
   const begin = now()
   const folder = resolve(options.folder)
   const isNew = await openFolder(folder, options.config)
@@ -145,7 +144,7 @@ async function fill(options: BackupOptions): Promise<{ manifest: Manifest; writt
   // The copy then ends with a signed row, except for events in between.
   await audit.checkpoint({ always: true })
   const database = join(folder, DATABASE)
-  await copyDatabase(databaseFile(config), database)
+  await copyInto(config.database, database, { now, signal })
   requireSound(database)
   const created = new Date(now()).toISOString()
   signal.throwIfAborted()

@@ -7,8 +7,6 @@ import { constants } from 'node:fs'
 import { type FileHandle, lstat, mkdir, open } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
 import { syncDirectory } from '../../recordings/container/session-file.ts'
-import type { Config } from '../config/config.ts'
-import { placeText } from '../model/database.ts'
 
 /** Bytes in memory at a time. */
 const PIECE_LENGTH = 1024 * 1024
@@ -16,15 +14,6 @@ const PIECE_LENGTH = 1024 * 1024
 /** A fault of a backup, described for its user. */
 export class BackupError extends Error {
   override readonly name = 'BackupError'
-}
-
-/** @throws BackupError if the database is a server's */
-export function databaseFile({ database }: Pick<Config, 'database'>): string {
-  if ('file' in database) return database.file
-  throw new BackupError(
-    `the database is ${placeText(database)}, and sallyport copies databases in files only: copy it with pg_dump, ` +
-      'and the data folder, with the master key apart, as files',
-  )
 }
 
 export interface Copied {

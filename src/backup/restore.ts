@@ -2,7 +2,7 @@
  * Restores a backup into the configuration's data folder, completely or not at all: hashes, the manifest's
  * signature and the chain of the audit log are verified on copies before any of them is moved into place.
  */
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { lstat, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,6 +10,7 @@ import { auditAnchor } from '../audit/anchor.ts'
 import { AuditLog, type AuditLogOptions } from '../audit/log.ts'
 import { anchorFault, verifyAudit } from '../audit/verify.ts'
 import type { Config } from '../config/config.ts'
+import { DATABASE_ID } from '../host/data-folder.ts'
 import { noteRestore, restoredFrom } from '../recording-service/restored.ts'
 import { openRecordingKeys, type RecordingKeys } from '../recording-service/service.ts'
 import { requireSound } from '../store/engine/snapshot.ts'
@@ -71,7 +72,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
         : `${path} cannot be read by the user who runs this (${error.code}): give it to that user, or restore as its owner`,
     )
   })
-  const target = await RestoreTarget.open(config)
+  const target = await RestoreTarget.open(config, options.now)
   try {
     const owners = [process.geteuid?.() ?? 0, 0, ...(target.owner ? [target.owner.uid] : [])]
     const restore = await Restore.open(new TrustedFolder(path, owners), target, options)
@@ -166,6 +167,8 @@ class Restore {
     await store.signIns.endAll()
     await store.tickets.removeAll()
     await store.invitations.removeAll()
+    await store.idempotency.releaseAll()
+    await this.#renameDatabase(store)
     await noteRestore(store.settings, { created: manifest.created, row: manifest.audit.row })
     const problems: Error[] = []
     const audit = new AuditLog({
@@ -183,6 +186,15 @@ class Restore {
     })
     await audit.close()
     if (problems[0]) throw problems[0]
+  }
+
+  /** Gives it an id of its own: the data folder of the bastion that it is a copy of must not fit it. */
+  async #renameDatabase({ settings }: Store): Promise<void> {
+    await settings.remove(DATABASE_ID)
+    if (!this.#target.isServers) return
+    const id = randomUUID()
+    await settings.set(DATABASE_ID, Buffer.from(id))
+    await this.#target.noteDatabase(id)
   }
 
   async #takeFiles({ identities }: RecordingKeys): Promise<void> {

@@ -9,8 +9,9 @@ import { chown, mkdir, readdir, readFile, rename, rm, rmdir, stat } from 'node:f
 import { basename, dirname, join } from 'node:path'
 import { syncDirectory } from '../../recordings/container/session-file.ts'
 import type { Config } from '../config/config.ts'
-import { holdDataFolder, makeDataFolder, RESTORING } from '../host/data-folder.ts'
-import { BackupError, databaseFile, makeFolders, type Owner, writeNewFile } from './files.ts'
+import { DATABASE_ID, holdDataFolder, makeDataFolder, RESTORING } from '../host/data-folder.ts'
+import { type DatabaseTarget, databaseTarget } from './database.ts'
+import { BackupError, makeFolders, type Owner, writeNewFile } from './files.ts'
 import { DATA } from './manifest.ts'
 
 /** Files left by a stopped broker, by a volume, and by a restore. */
@@ -18,11 +19,10 @@ const LOCKS = ['sallyport.lock', 'sallyport.lock-journal']
 const HARMLESS = [...LOCKS, 'sallyport.pid', 'lost+found', RESTORING]
 /** In `restoring`: the names that are moved into the data folder. */
 const PLACING = 'placing.json'
+/** End of the name of a master key that is prepared. */
 const SUFFIX = '.restoring'
 
 export class RestoreTarget {
-  /** Path at which the database is prepared. */
-  readonly database: string
   /** Path of a master key. */
   readonly masterKey: string | undefined
   /** Path of the recordings. */
@@ -30,35 +30,33 @@ export class RestoreTarget {
   /** Owner of the data folder, if it is another user than the restoring one. */
   owner: Owner | undefined
   readonly #config: Config
-  /** The database's place. */
-  readonly #file: string
+  readonly #database: DatabaseTarget
   readonly #isNew: boolean
   /** Files that locking the folder makes. */
   readonly #locks: readonly string[]
   readonly #release: () => void
 
-  private constructor(config: Config, isNew: boolean) {
+  private constructor(config: Config, now: () => number, isNew: boolean) {
     const { masterKey, recordings, dataDir } = config
     this.#config = config
-    this.#file = databaseFile(config)
+    this.#database = databaseTarget(config, now)
     this.#isNew = isNew
     this.#locks = LOCKS.map((name) => join(dataDir, name)).filter((path) => !existsSync(path))
     this.#release = holdDataFolder(dataDir)
-    this.database = this.#file + SUFFIX
     this.masterKey = 'file' in masterKey ? masterKey.file + SUFFIX : undefined
     this.recordings = join(recordings.directory, RESTORING)
   }
 
   /**
    * Makes the folder, or uses one that is as good as empty; removes the files of an interrupted restore.
-   * @throws BackupError naming the present files
+   * `now` in milliseconds since the epoch.
+   * @throws BackupError naming the present files, or StoreError about the present database
    */
-  static async open(config: Config): Promise<RestoreTarget> {
+  static async open(config: Config, now: () => number): Promise<RestoreTarget> {
     const { dataDir } = config
-    databaseFile(config)
     const isNew = !existsSync(dataDir)
     makeDataFolder(dataDir)
-    const target = new RestoreTarget(config, isNew)
+    const target = new RestoreTarget(config, now, isNew)
     try {
       const { uid, gid } = await stat(dataDir)
       if (uid !== process.geteuid?.()) target.owner = { uid, gid }
@@ -71,9 +69,20 @@ export class RestoreTarget {
     }
   }
 
+  /** Path at which the database is prepared. */
+  get database(): string {
+    return this.#database.draft
+  }
+
+  /** Whether the database is a server's, which has an id. */
+  get isServers(): boolean {
+    return this.#database.file === undefined
+  }
+
   /** Releases the folder: a broker may start here again. Removes a folder that was made and is empty. */
   async close(): Promise<void> {
     const { dataDir } = this.#config
+    await this.#database.close()
     this.#release()
     // Files made by root would prevent another user's broker from starting.
     for (const path of this.#locks) await rm(path, { force: true })
@@ -98,19 +107,14 @@ export class RestoreTarget {
           `(mv ${dataDir} ${dataDir}.old), and move its recordings and the master key back if they are to stay`,
       )
     }
-    for (const end of ['', '-wal', '-shm']) {
-      if (!existsSync(this.#file + end)) continue
-      throw new BackupError(
-        `there is a database ${this.#file}${end}, and a restore writes over nothing: move it away`,
-      )
-    }
+    await this.#database.requireFree()
   }
 
   /** Prevents brokers from starting here, until `place` or `destroy`. */
   async begin(): Promise<void> {
     const { dataDir, recordings } = this.#config
     await mkdir(join(dataDir, RESTORING, DATA), { recursive: true, mode: 0o700 })
-    await mkdir(dirname(this.#file), { recursive: true, mode: 0o700 })
+    await this.#database.begin()
     const isMade = await mkdir(recordings.directory, { recursive: true, mode: 0o700 })
     if (isMade !== undefined && this.owner) await chown(recordings.directory, this.owner.uid, this.owner.gid)
     await mkdir(this.recordings, { mode: 0o700 })
@@ -124,10 +128,12 @@ export class RestoreTarget {
   async dataFile(place: string): Promise<string> {
     const { dataDir, recordings, masterKey } = this.#config
     const path = join(dataDir, place)
-    const own = [this.#file, recordings.directory, 'file' in masterKey ? masterKey.file : this.#file]
+    const own = [this.#database.file, recordings.directory, 'file' in masterKey ? masterKey.file : undefined]
     const isTaken =
-      own.some((one) => one === path || path.startsWith(`${one}/`) || one.startsWith(`${path}/`)) ||
-      [...HARMLESS, 'sallyport.pid', 'search.db'].some(
+      own
+        .filter((one) => one !== undefined)
+        .some((one) => one === path || path.startsWith(`${one}/`) || one.startsWith(`${path}/`)) ||
+      [...HARMLESS, DATABASE_ID, 'sallyport.pid', 'search.db'].some(
         (name) => place === name || place.startsWith(`${name}/`),
       )
     if (isTaken) throw new BackupError(`the backup has a file ${place}, where this broker has something else`)
@@ -135,9 +141,15 @@ export class RestoreTarget {
     return join(dataDir, RESTORING, DATA, place)
   }
 
+  /** Prepares the note that a server's database of this id belongs to the folder. */
+  async noteDatabase(id: string): Promise<void> {
+    await writeNewFile(join(this.#config.dataDir, RESTORING, DATA, DATABASE_ID), `${id}\n`, this.owner)
+  }
+
   /** Moves all files to their places, the database last. Existing files of a recording stay. */
   async place(): Promise<void> {
     const { dataDir, masterKey, recordings } = this.#config
+    await this.#database.load()
     const staged = join(dataDir, RESTORING, DATA)
     await this.#placeRecordings(this.recordings, recordings.directory)
     await syncDirectory(recordings.directory)
@@ -150,11 +162,9 @@ export class RestoreTarget {
       await rename(this.masterKey, masterKey.file)
       await syncDirectory(dirname(masterKey.file))
     }
-    if (this.owner) await chown(this.database, this.owner.uid, this.owner.gid)
-    await rename(this.database, this.#file)
-    await syncDirectory(dirname(this.#file))
     await syncDirectory(dataDir)
     await rm(this.recordings, { recursive: true })
+    await this.#database.place(this.owner)
     await rm(join(dataDir, RESTORING), { recursive: true })
     await syncDirectory(dataDir)
   }
@@ -182,8 +192,7 @@ export class RestoreTarget {
     const { dataDir, recordings } = this.#config
     const placed = await this.#placed()
     for (const name of placed ?? []) await rm(join(dataDir, name), { recursive: true, force: true })
-    if (placed) await rm(this.#file, { force: true })
-    for (const end of ['', '-wal', '-shm']) await rm(this.database + end, { force: true })
+    await this.#database.clear(placed !== undefined)
     if (this.masterKey !== undefined) await rm(this.masterKey, { force: true })
     if (existsSync(recordings.directory)) await rm(this.recordings, { recursive: true, force: true })
     await rm(join(dataDir, RESTORING), { recursive: true, force: true })

@@ -3,22 +3,33 @@ import { randomUUID } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
+import { DATABASE_ID } from '../host/data-folder.ts'
 import { placeText } from '../model/database.ts'
+import { SchemaError } from '../store/engine/errors.ts'
 import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
+import { requireFitting } from '../vault/key-file.ts'
 
-/** Name of a PostgreSQL database's id in the settings, and of the file with the id of the folder's database. */
-const ID = 'database.id'
-
-/** Opens the store. */
-export function openDatabase({ database, dataDir }: Config): Promise<Store> {
-  if ('file' in database) return openStore({ path: database.file })
-  return openStore({ postgres: database.postgres, folder: dataDir })
+/**
+ * Opens the store.
+ * @throws SchemaError or MasterKeyError if it is another bastion's, which is left as it is
+ */
+export async function openDatabase(config: Config): Promise<Store> {
+  const { database, dataDir, masterKey } = config
+  if ('file' in database) return await openStore({ path: database.file })
+  return await openStore({
+    postgres: database.postgres,
+    folder: dataDir,
+    admit: async (settings) => {
+      requireOwn(config, await settings?.get(DATABASE_ID))
+      if (settings) await requireFitting(settings, masterKey)
+    },
+  })
 }
 
 /** Whether a broker has used the database before, with this data folder. */
 export function wasUsed({ database, dataDir }: Config): boolean {
-  return existsSync('file' in database ? database.file : join(dataDir, ID))
+  return existsSync('file' in database ? database.file : join(dataDir, DATABASE_ID))
 }
 
 /** @throws Error if no broker was started yet */
@@ -28,20 +39,32 @@ export function requireUsed(config: Config): void {
 }
 
 /**
- * Makes sure that a server's database is the one that the data folder belongs to: its keys and recordings would not
- * fit another. Returns a function that notes the database in a new folder, to be called when its keys fit.
- * @throws Error if it is another bastion's
+ * Makes sure that a server's database has an id, and is the one that the data folder belongs to: its keys and
+ * recordings would not fit another. Returns a function that notes the database in a new folder, to be called when its
+ * keys fit.
+ * @throws SchemaError if it is another bastion's
  */
-export async function requireOwnDatabase({ database, dataDir }: Config, store: Store): Promise<() => void> {
+export async function requireOwnDatabase(config: Config, store: Store): Promise<() => void> {
+  const { database, dataDir } = config
   if ('file' in database) return () => undefined
-  const file = join(dataDir, ID)
-  const made = await store.settings.setOnce(ID, Buffer.from(randomUUID()))
-  const id = Buffer.from(made).toString()
-  if (!existsSync(file)) return () => writeFileSync(file, `${id}\n`, { mode: 0o600 })
+  const id = await store.settings.setOnce(DATABASE_ID, Buffer.from(randomUUID()))
+  requireOwn(config, id)
+  const file = join(dataDir, DATABASE_ID)
+  return () => {
+    if (!existsSync(file)) writeFileSync(file, `${Buffer.from(id).toString()}\n`, { mode: 0o600 })
+  }
+}
+
+/** `stored`: the id in the database; undefined if it has none. Anything fits a new data folder. */
+function requireOwn({ database, dataDir }: Config, stored: Uint8Array | undefined): void {
+  const file = join(dataDir, DATABASE_ID)
+  if (!existsSync(file)) return
   const own = readFileSync(file, 'utf8').trim()
-  if (own === id) return () => undefined
-  throw new Error(
-    `${placeText(database)} is the database of another bastion: it has the id ${id}, and that of the data folder ` +
-      `${dataDir} has ${own} (${ID}). Correct database.url or data_dir`,
+  const id = stored && Buffer.from(stored).toString()
+  if (id === own) return
+  const is = id === undefined ? 'is a new one' : `is the database of another bastion: it has the id ${id}`
+  throw new SchemaError(
+    `${placeText(database)} ${is}, and that of the data folder ${dataDir} has the id ${own} (${DATABASE_ID}). ` +
+      'Correct database.url or data_dir',
   )
 }

@@ -3,10 +3,10 @@ import { Buffer } from 'node:buffer'
 import { once } from 'node:events'
 import { signerId } from '../../recordings/container/format/header.ts'
 import { jsonLine } from '../../recordings/decode/frames/payload.ts'
-import { auditAnchor } from '../audit/anchor.ts'
 import type { Head } from '../audit/chain.ts'
 import { exportAudit } from '../audit/export.ts'
-import { type AuditVerdict, anchorFault, verifyAudit } from '../audit/verify.ts'
+import type { AuditVerdict } from '../audit/verify.ts'
+import { verifyStored } from '../audit/verify-stored.ts'
 import { countOf, crossCheck, Evidence, listed, type SessionFault } from '../recording-service/evidence.ts'
 import { type Beside, besideBroker } from './beside.ts'
 import { type Command, expectNoWords, type Invocation, UsageError } from './command.ts'
@@ -44,16 +44,14 @@ function headsOf({ options }: Invocation): Head[] {
 }
 
 async function verify(beside: Beside, heads: Head[], { options }: Invocation): Promise<number> {
-  const { store, vault, recordingService } = beside
-  const anchor = await auditAnchor({ ...store, vault }).read()
+  const { recordingService } = beside
   const entries = await listed(recordingService.root)
   const evidence = new Evidence()
-  const walked = await verifyAudit(store.audit, {
+  const verdict = await verifyStored(beside, {
     trusted: recordingService.keys.trusted,
-    known: [...heads, ...(anchor ? [anchor] : [])],
+    known: heads,
     onEvent: (event) => evidence.add(event),
   })
-  const verdict = anchorFault(walked, anchor)
   // With a gap in the log, its statements about recordings are no evidence.
   const sessions = verdict.fault ? [] : await crossCheck(recordingService.root, entries, evidence)
   const recordings = { ...countOf(evidence.sessions), faults: sessions }

@@ -6,8 +6,7 @@ import { dirname, join, resolve } from 'node:path'
 import { nativeCryptoAvailable, requirePatchedSsh2 } from '../../proxies/ssh/transport/ssh2.ts'
 import { recipientFault } from '../../recordings/container/keys.ts'
 import { jsonLine } from '../../recordings/decode/frames/payload.ts'
-import { auditAnchor } from '../audit/anchor.ts'
-import { anchorFault, verifyAudit } from '../audit/verify.ts'
+import { verifyStored } from '../audit/verify-stored.ts'
 import { wasUsed } from '../broker/database.ts'
 import { openFoundation } from '../broker/foundation.ts'
 import { openHostTrust } from '../broker/host-trust.ts'
@@ -140,13 +139,8 @@ async function data(config: Config): Promise<Finding[]> {
   try {
     const foundation = await openFoundation(config)
     try {
-      const { store, vault, recordingService } = foundation
-      const anchor = await auditAnchor({ ...store, vault }).read()
-      const known = anchor ? [anchor] : []
-      const verdict = anchorFault(
-        await verifyAudit(store.audit, { trusted: recordingService.keys.trusted, known }),
-        anchor,
-      )
+      const { trusted } = foundation.recordingService.keys
+      const verdict = await verifyStored(foundation, { trusted })
       return [
         { level: 'ok', subject: 'store', text: placeText(config.database) },
         { level: 'ok', subject: 'keys', text: 'the master key opens the vault' },

@@ -2,12 +2,15 @@
 import { jsonLine } from '../../recordings/decode/frames/payload.ts'
 import { restoreBackup } from '../backup/restore.ts'
 import { loadConfig } from '../config/load.ts'
+import { placeText } from '../model/database.ts'
 import { type Command, onlyWord } from './command.ts'
 import { localActor } from './local-user.ts'
 import { plain } from './output.ts'
 
 export const restore: Command = {
-  synopsis: [['restore DIR [--json]', 'put a backup into the data folder, which has to be empty or missing']],
+  synopsis: [
+    ['restore DIR [--json]', 'put a backup into data folder and database, which have to be empty or missing'],
+  ],
   options: { json: { type: 'boolean' } },
   async run({ config: file, options, words }) {
     const folder = onlyWord(words, 'restore DIR')
@@ -31,12 +34,14 @@ export const restore: Command = {
       process.stdout.write(jsonLine(restored))
       return 0
     }
+    const { database, dataDir } = config
     const lines = [
-      `${config.dataDir} is as it was at ${created}: ${sessions.all} sessions, audit log up to row ${audit.row}, hash ${audit.hash}`,
+      `${'file' in database ? `${dataDir} is as it was` : `${placeText(database)} and ${dataDir} are as they were`} at ${created}: ${sessions.all} sessions, audit log up to row ${audit.row}, hash ${audit.hash}`,
       recordings.containers
         ? `${recordings.all} recordings are in ${config.recordings.directory}`
         : `the backup has no recordings: copy yours into ${config.recordings.directory} before the start`,
     ]
+    lines.push('sign-ins by cookie, tickets and requests in progress of that moment have ended')
     if (sessions.running > 0) {
       lines.push(
         `${sessions.running} sessions ran at that moment: the start closes them, and reports the missing data`,

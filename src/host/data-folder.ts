@@ -17,6 +17,9 @@ import { DatabaseSync } from 'node:sqlite'
 /** In the data folder while a restore fills it: the contents must not be used yet. */
 export const RESTORING = 'restoring'
 
+/** The id of a server's database that the folder belongs to: in the folder, and in the settings of the database. */
+export const DATABASE_ID = 'database.id'
+
 /**
  * Creates the folder if it is missing. Throws if a restore was interrupted, if others could read the folder,
  * or if it is another user's: that user could put any file there, and the user's broker could not use files

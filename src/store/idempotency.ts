@@ -37,6 +37,10 @@ export function idempotencyRepository({ db }: StoreContext): IdempotencyReposito
       await db.deleteFrom('idempotency_claims').where('key', '=', key).where('claim', '=', claim).execute()
     },
 
+    async releaseAll() {
+      await db.deleteFrom('idempotency_claims').execute()
+    },
+
     keep: (key, claim, { request, time, status, location, answer }, since, limit) =>
       write(db, { type: 'idempotency key', name: '' }, async (tx) => {
         await tx.deleteFrom('idempotency_keys').where('time', '<=', since).execute()

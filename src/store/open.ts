@@ -143,6 +143,12 @@ function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'reach'>): S
     settings: settingRepository(context),
     sealed: sealedRepository(context),
     transaction: (work, isOnce) => alone(db, (tx) => work(storeOn({ db: tx, newId }, more)), isOnce),
+    snapshot: (work) =>
+      db
+        .transaction()
+        .setIsolationLevel('repeatable read')
+        .setAccessMode('read only')
+        .execute((tx) => work(storeOn({ db: tx, newId }, more))),
     ...more,
     close: () => db.destroy(),
   }

@@ -108,6 +108,8 @@ export interface IdempotencyRepository {
   claim(key: Uint8Array, claim: string, now: number, expires: number): Promise<boolean>
   /** Ends the claim of a request that has made nothing. */
   release(key: Uint8Array, claim: string): Promise<void>
+  /** Ends the claims of all requests: those of another time. */
+  releaseAll(): Promise<void>
   /**
    * Stores a response and ends the claim of its request. Removes responses older than `since`, and the oldest
    * beyond `limit`.
@@ -598,6 +600,11 @@ export interface Store {
    * @throws ConflictError if they were faster each time
    */
   transaction<T>(work: (store: Store) => Promise<T>, isOnce?: boolean): Promise<T>
+  /**
+   * Runs `work` on the data as of one moment, whatever others write meanwhile. It only reads, and soon: a file's
+   * other callers in this process wait for it, and a server ends it if it pauses for a minute.
+   */
+  snapshot<T>(work: (store: Store) => Promise<T>): Promise<T>
   /**
    * Claims the data for a broker: no other one can. A file has no claim, since the data folder has one. Returns a
    * function that releases it; `onTaken` is called if another broker has it after a connection was lost.

@@ -16,6 +16,7 @@ import {
   MasterKeyError,
   newMasterKey,
   parseMasterKey,
+  requireFit,
   rotate,
 } from './master-key.ts'
 
@@ -30,7 +31,7 @@ type Environment = Readonly<Record<string, string | undefined>>
  */
 export async function loadMasterKey(
   source: MasterKeySource,
-  settings: SettingRepository,
+  settings: Pick<SettingRepository, 'get'>,
   environment: Environment = process.env,
 ): Promise<Secret> {
   if ('env' in source) return keyOfVariable(source.env, environment)
@@ -53,6 +54,23 @@ export async function loadMasterKey(
   const fresh = newMasterKey()
   await writeKey(file, fresh)
   return fresh
+}
+
+/**
+ * Makes sure that the master key opens a database that is sealed.
+ * @throws MasterKeyError if it is missing, or another one
+ */
+export async function requireFitting(
+  settings: Pick<SettingRepository, 'get'>,
+  source: MasterKeySource,
+): Promise<void> {
+  if (!(await isSealed(settings))) return
+  const master = await loadMasterKey(source, settings)
+  try {
+    await requireFit(settings, master)
+  } finally {
+    master.wipe()
+  }
 }
 
 /**

@@ -50,15 +50,23 @@ export function fingerprint(master: Secret): string {
   return Buffer.from(derive(master, 'fingerprint', '', FINGERPRINT_BYTES)).toString('hex')
 }
 
+type Readable = Pick<SettingRepository, 'get'>
+
 /** Whether the database has a data key, and so needs the master key that wraps it. */
-export async function isSealed(settings: SettingRepository): Promise<boolean> {
+export async function isSealed(settings: Readable): Promise<boolean> {
   return (await settings.get(WRAPPED_KEY)) !== undefined
 }
 
 /** Whether this master key wraps the database's data key. */
-export async function fits(settings: SettingRepository, master: Secret): Promise<boolean> {
+export async function fits(settings: Readable, master: Secret): Promise<boolean> {
   const stored = await settings.get(WRAPPED_KEY)
   return stored !== undefined && readWrapped(stored).master === fingerprint(master)
+}
+
+/** @throws MasterKeyError if the database was sealed with another master key */
+export async function requireFit(settings: Readable, master: Secret): Promise<void> {
+  const stored = await settings.get(WRAPPED_KEY)
+  if (stored) unwrap(stored, master).key.wipe()
 }
 
 /**

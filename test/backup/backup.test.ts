@@ -17,7 +17,6 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { verifyStream } from '../../recordings/container/verify.ts'
 import { findRecording } from '../../recordings/storage/catalog.ts'
-import { databaseFile } from '../../src/backup/files.ts'
 import { readList, sessionOf } from '../../src/backup/list.ts'
 import { RecordingBackup } from '../../src/backup/recordings.ts'
 import { openFoundation } from '../../src/broker/foundation.ts'
@@ -27,7 +26,7 @@ import { copyDatabase } from '../../src/store/engine/snapshot.ts'
 import { rotateMasterKeyFile } from '../../src/vault/key-file.ts'
 import { filesWith } from '../e2e/recorded.ts'
 import { inPieces } from '../recordings/support.ts'
-import { type House, openHouse, restore, SESSIONS } from './setting.ts'
+import { databaseFile, type House, openHouse, restore, SESSIONS } from './setting.ts'
 
 let house: House
 beforeEach(async () => {

@@ -12,7 +12,6 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { databaseFile } from '../../src/backup/files.ts'
 import type { Manifest } from '../../src/backup/manifest.ts'
 import { type Foundation, openFoundation } from '../../src/broker/foundation.ts'
 import { FrontKeys } from '../../src/broker/front-keys.ts'
@@ -20,7 +19,7 @@ import type { Config } from '../../src/config/config.ts'
 import { openDataFolder } from '../../src/host/data-folder.ts'
 import { formatMasterKey, newMasterKey } from '../../src/vault/master-key.ts'
 import { newUser } from '../store/fixture.ts'
-import { type House, openHouse, restore, SESSIONS } from './setting.ts'
+import { databaseFile, type House, openHouse, restore, SESSIONS } from './setting.ts'
 
 let house: House
 let manifest: Manifest

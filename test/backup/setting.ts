@@ -30,8 +30,11 @@ export interface House {
   copy(name: string): string
   /** Signs the manifest of that folder as the broker would, after `change`. */
   sign(folder: string, change: (manifest: Manifest) => void): void
-  /** Returns the same configuration for a data folder that does not exist; the master key is in its place. */
-  elsewhere(name: string): Config
+  /**
+   * Returns the same configuration for a data folder that does not exist; the master key is in its place. `url`: of
+   * its database, absent for a file.
+   */
+  elsewhere(name: string, url?: string): Config
   close(): Promise<void>
 }
 
@@ -44,16 +47,21 @@ const METADATA = {
   protocol: 'SSH',
 }
 
-export async function openHouse(): Promise<House> {
+/** `url`: of an empty database of a server. Absent for a file. */
+export async function openHouse(url?: string): Promise<House> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-house-'))
   const masterKey = join(folder, 'master.key')
-  const configOf = (name: string) =>
+  const configOf = (name: string, url?: string) =>
     parseConfig(
-      `{ data_dir: ${JSON.stringify(join(folder, name))}, master_key: { file: ${masterKey} } }`,
+      JSON.stringify({
+        data_dir: join(folder, name),
+        master_key: { file: masterKey },
+        ...(url !== undefined && { database: { url } }),
+      }),
       join(folder, 'sallyport.yaml'),
       { env: {}, hostname: 'bastion.example.com' },
     )
-  const config = configOf('data')
+  const config = configOf('data', url)
   const foundation = await openFoundation(config)
   mkdirSync(join(config.dataDir, 'ssh'))
   for (const { name, type } of HOST_KEYS) {
@@ -174,4 +182,10 @@ export function measureAgain(manifest: Manifest, backup: string, name: string): 
   const entry = manifest.files.find(({ path }) => path === name)!
   entry.size = bytes.length
   entry.sha256 = createHash('sha256').update(bytes).digest('hex')
+}
+
+/** Returns the configuration's file of SQLite. */
+export function databaseFile({ database }: Pick<Config, 'database'>): string {
+  if ('file' in database) return database.file
+  throw new Error('the database is a server’s')
 }

@@ -15,6 +15,7 @@ import {
   SqliteAdapter,
   SqliteIntrospector,
   SqliteQueryCompiler,
+  type TransactionSettings,
 } from 'kysely'
 import type { ReadingThread } from './reading-thread.ts'
 import type { WalSync } from './wal-sync.ts'
@@ -98,13 +99,13 @@ class NodeSqliteDriver implements Driver {
   }
 
   /**
-   * Begins a transaction, which always writes. `immediate` takes the write lock at once, and SQLite waits for
+   * Begins a transaction, which writes unless it says otherwise. `immediate` takes the write lock at once, and SQLite waits for
    * another process there (busy_timeout); the upgrade of a read lock in the middle would fail without
    * waiting.
    */
-  async beginTransaction(turn: Turn): Promise<void> {
+  async beginTransaction(turn: Turn, { accessMode }: TransactionSettings): Promise<void> {
     this.#wal.requireSound()
-    await turn.executeQuery(CompiledQuery.raw('begin immediate'))
+    await turn.executeQuery(CompiledQuery.raw(accessMode === 'read only' ? 'begin' : 'begin immediate'))
   }
 
   async commitTransaction(turn: Turn): Promise<void> {

@@ -10,6 +10,7 @@ import { type Migration, requireKnown } from '../engine/versions.ts'
 const LOCK = 0x73616c6c
 
 const VERSIONS = 'schema_migrations'
+const MAKE_VERSIONS = `create table if not exists ${VERSIONS} (version bigint primary key, applied bigint not null)`
 
 /** `now` in milliseconds is stored with each version. @throws SchemaError if the database is not for this program */
 export async function migratePostgres(
@@ -20,18 +21,39 @@ export async function migratePostgres(
   let known = await requireUsable(client, migrations)
   if (known === undefined) {
     known = 0
-    const columns = 'version bigint primary key, applied bigint not null'
-    await locked(client, () => client.query(`create table if not exists ${VERSIONS} (${columns})`))
+    await locked(client, () => client.query(MAKE_VERSIONS))
   }
   const since = known
-  for (const { version, sql, postgres } of migrations.filter((one) => since < one.version)) {
+  for (const migration of migrations.filter((one) => since < one.version)) {
     await locked(client, async () => {
       // Read again under the lock: another process may have started at the same moment.
-      if (version <= (await recordedVersion(client))) return
-      await client.query(postgres ?? postgresText(sql))
-      await client.query(`insert into ${VERSIONS} (version, applied) values ($1, $2)`, [version, now])
+      if ((await recordedVersion(client)) < migration.version) await apply(client, migration, now)
     })
   }
+}
+
+/**
+ * Makes all tables in the client's transaction, which keeps programs that start at the moment waiting.
+ * @throws SchemaError if the database has tables, or is not for this program
+ */
+export async function makeTables(
+  client: pg.ClientBase,
+  now: number,
+  migrations: readonly Migration[],
+): Promise<void> {
+  await client.query('select pg_advisory_xact_lock($1)', [LOCK])
+  await requireEmpty(client)
+  await client.query(MAKE_VERSIONS)
+  for (const migration of migrations) await apply(client, migration, now)
+}
+
+async function apply(
+  client: pg.ClientBase,
+  { version, sql, postgres }: Migration,
+  now: number,
+): Promise<void> {
+  await client.query(postgres ?? postgresText(sql))
+  await client.query(`insert into ${VERSIONS} (version, applied) values ($1, $2)`, [version, now])
 }
 
 /**
@@ -54,6 +76,16 @@ export async function requireUsable(
   return known
 }
 
+/** @throws SchemaError unless it has no tables, and its user may make some */
+export async function requireEmpty(client: pg.ClientBase): Promise<void> {
+  await requireEncoding(client)
+  const tables = await tablesIn(client)
+  if (tables.length === 0) return await requireRight(client)
+  throw new SchemaError(
+    `it is not empty (${shown(tables)}), and nothing is written over: make another database, and name that one`,
+  )
+}
+
 /** Returns SQLite's text of a migration for PostgreSQL: the same tables, keys and indexes. */
 export function postgresText(sql: string): string {
   return (
@@ -67,7 +99,7 @@ export function postgresText(sql: string): string {
   )
 }
 
-async function recordedVersion(client: pg.Client): Promise<number> {
+async function recordedVersion(client: pg.ClientBase): Promise<number> {
   const text = `select coalesce(max(version), 0) as version from ${VERSIONS}`
   const { rows } = await client.query<{ version: number }>(text)
   return rows[0]?.version ?? 0
@@ -85,7 +117,7 @@ async function locked(client: pg.Client, work: () => Promise<unknown>): Promise<
   }
 }
 
-async function requireEncoding(client: pg.Client): Promise<void> {
+async function requireEncoding(client: pg.ClientBase): Promise<void> {
   const { rows } = await client.query<{ encoding: string }>(
     "select current_setting('server_encoding') as encoding",
   )
@@ -95,7 +127,7 @@ async function requireEncoding(client: pg.Client): Promise<void> {
 }
 
 /** Since version 15 of PostgreSQL only the owner of a database may make tables in it. */
-async function requireRight(client: pg.Client): Promise<void> {
+async function requireRight(client: pg.ClientBase): Promise<void> {
   const { rows } = await client.query<{ right: boolean | null }>(
     "select has_schema_privilege(current_schema(), 'create') as right",
   )
@@ -105,7 +137,7 @@ async function requireRight(client: pg.Client): Promise<void> {
     )
 }
 
-async function tablesIn(client: pg.Client): Promise<string[]> {
+async function tablesIn(client: pg.ClientBase): Promise<string[]> {
   const { rows } = await client.query<{ name: string }>(
     'select tablename as name from pg_tables where schemaname = current_schema() order by tablename',
   )
@@ -115,6 +147,7 @@ async function tablesIn(client: pg.Client): Promise<string[]> {
 /** Tables of others would be mixed with ours, and may have our names. */
 function requireOwn(tables: readonly string[]): void {
   if (tables.includes(VERSIONS)) return
-  const shown = tables.slice(0, 3).join(', ') + (tables.length > 3 ? ', …' : '')
-  throw new SchemaError(`it has tables that are not sallyport's (${shown}): name an empty database`)
+  throw new SchemaError(`it has tables that are not sallyport's (${shown(tables)}): name an empty database`)
 }
+
+const shown = (tables: readonly string[]) => tables.slice(0, 3).join(', ') + (tables.length > 3 ? ', …' : '')

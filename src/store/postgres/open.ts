@@ -1,19 +1,17 @@
 /** Opens a database of a PostgreSQL server, and brings its schema up to date. */
 import { join } from 'node:path'
 import { Kysely } from 'kysely'
-import pg from 'pg'
-import { type PostgresPlace, placeText } from '../../model/database.ts'
-import { SchemaError, StoreError } from '../engine/errors.ts'
+import type pg from 'pg'
+import type { PostgresPlace } from '../../model/database.ts'
 import type { Reach } from '../engine/reach.ts'
 import type { Migration } from '../engine/versions.ts'
 import type { Db, Schema } from '../migrations/schema.ts'
 import { Claim } from './claim.ts'
-import { clientConfig, endClient } from './connection.ts'
 import { PostgresEngineDialect, SEARCH_MS } from './dialect.ts'
-import { storeErrorOf } from './errors.ts'
 import { guarded } from './guarded.ts'
 import { ListReader } from './lists.ts'
 import { migratePostgres, requireUsable } from './migrate.ts'
+import { once } from './once.ts'
 import { Pool } from './pool.ts'
 import { Primary } from './primary.ts'
 import { PostgresReach } from './reach.ts'
@@ -29,6 +27,13 @@ export interface PostgresOptions {
   folder: string
   /** Milliseconds for a search. Absent for SEARCH_MS. */
   searchMs?: number
+  /** Called before anything is changed in the database, with its settings, if it has tables. */
+  admit?: (settings: KnownSettings | undefined) => Promise<void>
+}
+
+/** The settings as they were before the schema was brought up to date. */
+export interface KnownSettings {
+  get(name: string): Promise<Uint8Array | undefined>
 }
 
 /** The parts of the store that are not its repositories (store.ts). */
@@ -43,13 +48,16 @@ export interface OpenPostgres {
  * @throws SchemaError if the database is not for this program, StoreUnavailableError if it cannot be reached
  */
 export async function openPostgres(
-  { postgres: place, folder, searchMs = SEARCH_MS }: PostgresOptions,
+  { postgres: place, folder, searchMs = SEARCH_MS, admit }: PostgresOptions,
   { now, migrations }: { now: () => number; migrations: readonly Migration[] },
 ): Promise<OpenPostgres> {
   const primary = new Primary(place, new Timelines(folder))
-  await inWords(place, () =>
-    connected(place, primary, (client) => migratePostgres(client, now(), migrations)),
+  const settings = await once(place, primary, async (client) =>
+    (await requireUsable(client, migrations)) ? await settingsIn(client) : undefined,
   )
+  // Before the first change: it may be the database of others.
+  await admit?.(settings)
+  await once(place, primary, (client) => migratePostgres(client, now(), migrations), { isPatient: true })
   const pool = new Pool(place, primary, MAX_CONNECTIONS)
   const reading = new Pool(place, primary, MAX_READING)
   const dialect = new PostgresEngineDialect({
@@ -73,45 +81,20 @@ export async function openPostgres(
   }
 }
 
-async function connected<T>(
-  place: PostgresPlace,
-  primary: Primary,
-  work: (client: pg.Client) => Promise<T>,
-): Promise<T> {
-  if (primary.isOneOfSeveral) await primary.find()
-  const client = new pg.Client(clientConfig(place, primary.current, { isPatient: true }))
-  client.on('error', () => undefined)
-  try {
-    await client.connect()
-    await primary.require(client)
-    return await work(client)
-  } finally {
-    await endClient(client)
-  }
-}
-
-/**
- * Returns why a broker could not begin with the database, or undefined; changes nothing.
- */
+/** Returns why a broker could not begin with the database, or undefined; changes nothing. */
 export async function probePostgres(
   place: PostgresPlace,
   migrations: readonly Migration[],
 ): Promise<string | undefined> {
-  return await inWords(place, () =>
-    connected(place, new Primary(place), (client) => requireUsable(client, migrations)),
-  ).then(
+  return await once(place, new Primary(place), (client) => requireUsable(client, migrations)).then(
     () => undefined,
     (error: Error) => error.message,
   )
 }
 
-/** Adds the place to errors, which people read when they start the broker. */
-async function inWords<T>(place: PostgresPlace, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    const { message } = storeErrorOf(error)
-    const words = `${placeText({ postgres: place })}: ${message}`
-    throw error instanceof SchemaError ? new SchemaError(words) : new StoreError(words)
-  }
+/** Returns the settings of a database that has some. */
+async function settingsIn(client: pg.Client): Promise<KnownSettings> {
+  const { rows } = await client.query<{ name: string; value: Uint8Array }>('select name, value from settings')
+  const values = new Map(rows.map(({ name, value }) => [name, value]))
+  return { get: async (name) => values.get(name) }
 }

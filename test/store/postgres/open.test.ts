@@ -10,6 +10,7 @@ import type { Config } from '../../../src/config/config.ts'
 import { Secret } from '../../../src/model/secret.ts'
 import { SearchError } from '../../../src/search/grammar.ts'
 import { parse } from '../../../src/search/parser.ts'
+import { copyInto } from '../../../src/store/copies.ts'
 import { SchemaError, StoreClaimedError, StoreUnavailableError } from '../../../src/store/engine/errors.ts'
 import { MIGRATIONS } from '../../../src/store/migrate.ts'
 import { databaseFault, openStore } from '../../../src/store/open.ts'
@@ -61,6 +62,19 @@ describe('a database', () => {
     await expect(open()).rejects.toThrow("it has tables that are not sallyport's (customers, orders)")
     expect(await databaseFault(database.place)).toContain('name an empty database')
     expect(await database.sql("select tablename from pg_tables where schemaname = 'public'")).toHaveLength(2)
+  })
+
+  it('of a newer program is refused', async () => {
+    await open()
+    await database.sql('insert into schema_migrations (version, applied) values (999, 0)')
+    const words = 'the database has schema version 999, this program knows up to'
+    await expect(open()).rejects.toThrow(words)
+    expect(await databaseFault(database.place)).toContain(words)
+    const copied = copyInto({ postgres: database.place }, join(folder, 'copy.db'), {
+      now: Date.now,
+      signal: new AbortController().signal,
+    })
+    await expect(copied).rejects.toThrow(words)
   })
 
   it('that is read-only is refused', async () => {

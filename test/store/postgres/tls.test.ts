@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { PostgresPlace } from '../../../src/model/database.ts'
+import { copyInto, openEmpty } from '../../../src/store/copies.ts'
+import { databaseFault, openStore } from '../../../src/store/open.ts'
 import { Pool } from '../../../src/store/postgres/pool.ts'
 import { Primary } from '../../../src/store/postgres/primary.ts'
 import { type Postgres, startPostgres } from '../../peers/postgres.ts'
@@ -79,6 +81,18 @@ describeWithPeers('TLS to the database', ['initdb', 'postgres', 'openssl'], () =
     const tls = ca === undefined ? {} : { ca: file(ca) }
     await expect(connected(host, { tls })).rejects.toMatchObject({ name: 'StoreUnavailableError' })
     await expect(connected(host, { tls })).rejects.toThrow(words)
+  })
+
+  test('so do the broker, a check, a backup and a restore, in words', async () => {
+    const hosts = [{ host: '127.0.0.1', port: server.port }]
+    const place = { hosts, user: OWNER, database: 'postgres', tls: { ca: file('authority.crt') } }
+    const words = /^postgres:\/\/sallyport@127.0.0.1:.* does not match certificate's altnames/
+    const { signal } = new AbortController()
+    await expect(openStore({ postgres: place, folder })).rejects.toThrow(words)
+    expect(await databaseFault(place)).toMatch(words)
+    const copied = copyInto({ postgres: place }, file('copy.db'), { now: Date.now, signal })
+    await expect(copied).rejects.toThrow(words)
+    await expect(openEmpty(place, Date.now)).rejects.toThrow(words)
   })
 
   test('shows a certificate of our own where the server asks for one', async () => {
