@@ -29,7 +29,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/docs/{balancers,operations,pictures,rdp,readme}.test.ts',
     'test/e2e/**/*.test.ts',
   ],
-  postgres: ['test/store/postgres/**/*.test.ts'],
+  postgres: ['test/store/{copy,postgres}/**/*.test.ts'],
   peers: [
     'test/api/**/*.test.ts',
     'test/audit/{memory-of-feeds,snmp,syslog}.test.ts',

@@ -407,6 +407,9 @@ export const TIERS: readonly Tier[] = [
           'src/vault',
         ],
       },
+      'src/store/copy': {
+        may: ['src/audit', 'src/model', 'src/store', 'src/store/engine', 'src/store/postgres'],
+      },
       'src/audit/feeds': { may: ['src/audit', 'src/audit/events', 'src/model', 'src/store', 'src/vault'] },
       'src/audit/sinks': { may: ['src/audit', 'src/audit/events', 'src/config', 'src/model'] },
       'src/contents': { may: ['src/audit', 'src/search', 'src/store', 'src/threads'] },
@@ -626,6 +629,7 @@ export const TIERS: readonly Tier[] = [
           'src/recording-service',
           'src/search',
           'src/store',
+          'src/store/copy',
           'src/vault',
         ],
       },

@@ -5,6 +5,7 @@ import pg from 'pg'
 import { type PostgresPlace, placeText } from '../../model/database.ts'
 import { SchemaError, StoreError } from '../engine/errors.ts'
 import type { Reach } from '../engine/reach.ts'
+import { requireInUse, STATE } from '../engine/state.ts'
 import type { Migration } from '../engine/versions.ts'
 import type { Db, Schema } from '../migrations/schema.ts'
 import { Claim } from './claim.ts'
@@ -47,7 +48,10 @@ export async function openPostgres(
 ): Promise<OpenPostgres> {
   const primary = new Primary(place)
   await inWords(place, () =>
-    connected(place, primary, (client) => migratePostgres(client, now(), migrations)),
+    connected(place, primary, async (client) => {
+      await migratePostgres(client, now(), migrations)
+      requireInUse(await stateIn(client))
+    }),
   )
   const pool = new Pool(place, primary, MAX_CONNECTIONS)
   const reading = new Pool(place, primary, MAX_READING)
@@ -72,7 +76,16 @@ export async function openPostgres(
   }
 }
 
-async function connected<T>(
+/** Returns the note of a copy, if there is one (engine/state.ts). */
+async function stateIn(client: pg.Client): Promise<Uint8Array | undefined> {
+  const { rows } = await client.query<{ value: Uint8Array }>('select value from settings where name = $1', [
+    STATE,
+  ])
+  return rows[0]?.value
+}
+
+/** Runs the work on a connection of its own to the primary, without a limit of time for statements. */
+export async function connected<T>(
   place: PostgresPlace,
   primary: Primary,
   work: (client: pg.Client) => Promise<T>,
@@ -97,7 +110,9 @@ export async function probePostgres(
   migrations: readonly Migration[],
 ): Promise<string | undefined> {
   return await inWords(place, () =>
-    connected(place, new Primary(place), (client) => requireUsable(client, migrations)),
+    connected(place, new Primary(place), async (client) => {
+      if (await requireUsable(client, migrations)) requireInUse(await stateIn(client))
+    }),
   ).then(
     () => undefined,
     (error: Error) => error.message,
@@ -105,7 +120,7 @@ export async function probePostgres(
 }
 
 /** Adds the place to errors, which people read when they start the broker. */
-async function inWords<T>(place: PostgresPlace, work: () => Promise<T>): Promise<T> {
+export async function inWords<T>(place: PostgresPlace, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
