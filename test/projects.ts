@@ -29,7 +29,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/docs/{balancers,operations,pictures,rdp,readme}.test.ts',
     'test/e2e/**/*.test.ts',
   ],
-  postgres: ['test/store/{copy,postgres}/**/*.test.ts'],
+  postgres: ['test/docs/moving.test.ts', 'test/store/{copy,postgres}/**/*.test.ts'],
   peers: [
     'test/api/**/*.test.ts',
     'test/audit/{memory-of-feeds,snmp,syslog}.test.ts',
@@ -99,7 +99,7 @@ export const ALSO_ON_POSTGRES = {
   include: [
     'test/api/{checkout,concurrency,csv,logins,objects,passwords,policies,provisioning,session}.test.ts',
     'test/attacks/{api-keys,evidence,withdrawn}.test.ts',
-    'test/docs/readme.test.ts',
+    'test/docs/{moving,readme}.test.ts',
     'test/gate/{gate,lock,review}.test.ts',
     'test/store/**/*.test.ts',
   ],

@@ -8,6 +8,7 @@ import { type DatabasePlace, placeText } from '../model/database.ts'
 import { Secret } from '../model/secret.ts'
 import { type CopyResult, copyStore, type Progress, reopenStore } from '../store/copy/copy.ts'
 import { type Command, expectNoWords, type Invocation, textOption, UsageError } from './command.ts'
+import { localActor } from './local-user.ts'
 import { plain } from './output.ts'
 
 /** Milliseconds between two lines about the progress. */
@@ -50,7 +51,7 @@ async function copy(invocation: Invocation): Promise<number> {
   if (invocation.options['from'] === undefined && invocation.options['to'] === undefined)
     throw new UsageError('store copy expects --from URL, --to URL, or both')
   const [from, to] = [placeOf(invocation, 'from'), placeOf(invocation, 'to')]
-  const result = await copyStore({ from, to, now: Date.now, onProgress: reporter() })
+  const result = await copyStore({ from, to, actor: localActor(), now: Date.now, onProgress: reporter() })
   process.stdout.write(
     invocation.options['json'] === true
       ? jsonLine({ from: placeText(from), to: placeText(to), ...result })
@@ -61,7 +62,7 @@ async function copy(invocation: Invocation): Promise<number> {
 
 async function reopen(invocation: Invocation): Promise<number> {
   const place = placeOf(invocation, 'from')
-  const wasMoved = await reopenStore(place)
+  const wasMoved = await reopenStore(place, { actor: localActor(), now: Date.now })
   const name = placeText(place)
   process.stdout.write(
     wasMoved

@@ -408,7 +408,14 @@ export const TIERS: readonly Tier[] = [
         ],
       },
       'src/store/copy': {
-        may: ['src/audit', 'src/model', 'src/store', 'src/store/engine', 'src/store/postgres'],
+        may: [
+          'src/audit',
+          'src/audit/events',
+          'src/model',
+          'src/store',
+          'src/store/engine',
+          'src/store/postgres',
+        ],
       },
       'src/audit/feeds': { may: ['src/audit', 'src/audit/events', 'src/model', 'src/store', 'src/vault'] },
       'src/audit/sinks': { may: ['src/audit', 'src/audit/events', 'src/config', 'src/model'] },

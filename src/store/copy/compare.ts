@@ -26,7 +26,7 @@ export interface Compared {
 export interface CompareOptions {
   /** Returns a row of the source as the destination has to have it. */
   stored: (row: Row) => Row
-  onTable: (table: string, rows: number) => void
+  onRows: (table: string, rows: number) => void | Promise<void>
 }
 
 /** Compares all tables; all are counted and digested, whatever differs. */
@@ -34,7 +34,7 @@ export async function compareStores(
   source: Side,
   destination: Side,
   tables: readonly Table[],
-  { stored, onTable }: CompareOptions,
+  { stored, onRows }: CompareOptions,
 ): Promise<Compared> {
   const compared: Compared = { tables: [] }
   for (const table of tables) {
@@ -51,7 +51,7 @@ export async function compareStores(
         if (textB !== undefined) other.add(textB)
         if (textA !== textB) first ??= keyText(table, (a ?? b)!)
       }
-      onTable(table.name, own.rows)
+      await onRows(table.name, own.rows)
       if (most === 0) break
     }
     compared.tables.push({ name: table.name, rows: own.rows, digest: own.hex })

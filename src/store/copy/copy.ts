@@ -5,6 +5,8 @@
  */
 import { Buffer } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
+import { chainRows, type Head } from '../../audit/chain.ts'
+import type { AuditEvent, FieldsOf } from '../../audit/events/catalogue.ts'
 import { type AuditVerdict, verifyAudit } from '../../audit/verify.ts'
 import { type DatabasePlace, placeText } from '../../model/database.ts'
 import { StoreError } from '../engine/errors.ts'
@@ -34,10 +36,12 @@ const FACTORY_COLUMN = 'is_factory'
 export interface CopyOptions {
   from: DatabasePlace
   to: DatabasePlace
+  /** User that copies, for the event at the destination. */
+  actor: Pick<FieldsOf<'store.copy'>, 'user' | 'uid' | 'sudo_user'>
   /** Milliseconds since the epoch. */
   now: () => number
-  /** Called after each transaction, and while rows are compared. */
-  onProgress?: (progress: Progress) => void
+  /** Called after each transaction, and while rows are compared; the copy waits for it. */
+  onProgress?: (progress: Progress) => void | Promise<void>
 }
 
 export interface Progress {
@@ -75,13 +79,26 @@ export async function copyStore(options: CopyOptions): Promise<CopyResult> {
   })
 }
 
-/** Lets a store be used again that was moved. Returns whether it had been. @throws StoreError */
-export async function reopenStore(place: DatabasePlace): Promise<boolean> {
+/**
+ * Lets a store be used again that was moved. Its cookies and tickets end: they may have been used in the copy. Returns
+ * whether it had been moved.
+ * @throws StoreError
+ */
+export async function reopenStore(
+  place: DatabasePlace,
+  { actor, now }: Pick<CopyOptions, 'actor' | 'now'>,
+): Promise<boolean> {
   return await withSide(place, false, async (side) => {
     if (!(await side.tables()).has('settings')) throw new StoreError(`${side.place} is no store`)
+    await requireVersion(side)
     const state = await stateOf(side)
     if (state?.state !== 'moved') return false
-    await side.run('delete from settings where name = ?', [STATE])
+    const fields: FieldsOf<'store.reopen'> = { ...actor, object: state.to }
+    await transaction(side, async () => {
+      for (const table of ['sign_ins', 'tickets']) await side.run(`delete from ${table}`)
+      await appendEvent(side, { time: now(), code: 'store.reopen', fields })
+      await side.run('delete from settings where name = ?', [STATE])
+    })
     return true
   })
 }
@@ -116,7 +133,7 @@ class Copy {
       const { onProgress } = this.#options
       const compared = await compareStores(source, destination, this.#tables, {
         stored: (row) => this.#stored(row),
-        onTable: (table, rows) => onProgress?.({ step: 'compare', table, rows }),
+        onRows: (table, rows) => onProgress?.({ step: 'compare', table, rows }),
       })
       const end = await auditOf(source).last()
       const audit = await verifyAudit(auditOf(destination), { known: end ? [end] : [] })
@@ -126,7 +143,7 @@ class Copy {
         audit,
         replaced: this.#replaced,
       }
-      if (compared.fault === undefined) await this.#finish(state)
+      if (compared.fault === undefined) await this.#finish(state, end)
       else await putState(destination, { ...state, fault: compared.fault })
       return result
     } catch (error) {
@@ -238,7 +255,7 @@ class Copy {
       })
       copied += rows.length
       const [next] = await Promise.all([rowsAfter(source, table, after, limit), written])
-      this.#options.onProgress?.({ step: 'copy', table: table.name, rows: copied })
+      await this.#options.onProgress?.({ step: 'copy', table: table.name, rows: copied })
       rows = next
     }
   }
@@ -259,12 +276,22 @@ class Copy {
     })
   }
 
-  /** At no moment a broker may start on both. */
-  async #finish({ id }: UnfinishedCopy): Promise<void> {
+  /** At no moment a broker may start on both. The destination's log begins its own way with the event. */
+  async #finish({ id }: UnfinishedCopy, end: Head | undefined): Promise<void> {
     const [source, destination] = [this.#source, this.#destination]
-    await putState(source, { state: 'moved', id, to: destination.place, time: this.#options.now() })
+    const time = this.#options.now()
+    await putState(source, { state: 'moved', id, to: destination.place, time })
     await source.commit()
-    await transaction(destination, () => destination.run('delete from settings where name = ?', [STATE]))
+    const fields: FieldsOf<'store.copy'> = {
+      ...this.#options.actor,
+      object: source.place,
+      count: end?.sequence ?? 0,
+      ...(end && { digest: Buffer.from(end.hash).toString('hex') }),
+    }
+    await transaction(destination, async () => {
+      await appendEvent(destination, { time, code: 'store.copy', fields })
+      await destination.run('delete from settings where name = ?', [STATE])
+    })
   }
 }
 
@@ -336,6 +363,14 @@ async function putState(side: Side, state: StoreState): Promise<void> {
     'insert into settings (name, value) values (?, ?) on conflict (name) do update set value = excluded.value',
     [STATE, encodeState(state)],
   )
+}
+
+/** Appends an event to the audit log; the next checkpoint signs it. */
+async function appendEvent(side: Side, event: AuditEvent): Promise<void> {
+  for (const { sequence, time, code, json, hash } of chainRows(await auditOf(side).last(), [event])) {
+    const text = 'insert into audit (sequence, time, code, json, hash) values (?, ?, ?, ?, ?)'
+    await side.run(text, [BigInt(sequence), BigInt(time), code, json, hash])
+  }
 }
 
 /** An error ends the connection with the copy, and what it has not committed with it. */

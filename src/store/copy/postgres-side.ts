@@ -17,7 +17,7 @@ import type { Row, Value } from './values.ts'
 const STATEMENT_MS = 120_000
 const ANSWER_MS = STATEMENT_MS + 5000
 /** Time in which connections of a broker or a command that has just ended may still be there. */
-const ENDING_MS = 5000
+const ENDING_MS = 1000
 const PAUSE_MS = 100
 /**
  * The two stores take turns, and neither may end the connection while the other works for long.

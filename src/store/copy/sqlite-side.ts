@@ -1,5 +1,5 @@
 /** A store in a file of SQLite, opened so that no other process can use it. */
-import { chownSync, closeSync, existsSync, openSync, statSync } from 'node:fs'
+import { chownSync, closeSync, existsSync, openSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { isLocked, StoreError } from '../engine/errors.ts'
@@ -20,20 +20,24 @@ export async function withSqlite<T>(
   isNew: boolean,
   work: (side: Side) => Promise<T>,
 ): Promise<T> {
-  if (!existsSync(path)) {
+  const isMade = !existsSync(path)
+  if (isMade) {
     if (!isNew) throw new StoreError(`there is no database ${path}`)
     make(path)
   }
   const database = new DatabaseSync(path, { timeout: BUSY_MS, enableForeignKeyConstraints: true })
   const side = new SqliteSide(path, database)
+  let isEmpty = false
   try {
     side.takeAlone()
-    const done = await work(side)
-    database.exec('pragma wal_checkpoint(truncate)')
-    return done
+    return await work(side)
+  } catch (error) {
+    isEmpty = isMade && (await side.tables()).size === 0
+    throw error
   } finally {
     // Its locks end with it, and a transaction that has not been committed is undone.
     database.close()
+    if (isEmpty) rmSync(path)
   }
 }
 
