@@ -7,7 +7,7 @@ import { loadConfig } from '../config/load.ts'
 import { type DatabasePlace, placeText } from '../model/database.ts'
 import { Secret } from '../model/secret.ts'
 import { type CopyResult, copyStore, type Progress, reopenStore } from '../store/copy/copy.ts'
-import { type Command, expectNoWords, type Invocation, textOption, UsageError } from './command.ts'
+import { type Command, type Invocation, textOption, UsageError } from './command.ts'
 import { localActor } from './local-user.ts'
 import { plain } from './output.ts'
 
@@ -35,14 +35,10 @@ export const storeCommand: Command = {
   },
   async run(invocation) {
     const [action, ...more] = invocation.words
-    if (action === 'copy') {
-      expectNoWords('store copy', more)
-      return await copy(invocation)
-    }
-    if (action === 'reopen') {
-      expectNoWords('store reopen', more)
-      return await reopen(invocation)
-    }
+    // A word may be a URL with a password: it is not shown.
+    if (more.length > 0) throw new UsageError('expected databases behind --from and --to')
+    if (action === 'copy') return await copy(invocation)
+    if (action === 'reopen') return await reopen(invocation)
     throw new UsageError('expected store copy or store reopen')
   },
 }
@@ -80,7 +76,7 @@ function placeOf(invocation: Invocation, end: End): DatabasePlace {
   if (file === undefined) return place
   if (!('postgres' in place)) throw new UsageError(`--${end}-password-file: a file of SQLite has no password`)
   if (place.postgres.password)
-    throw new UsageError(`--${end}-password-file: the URL has a password already: take one of them out`)
+    throw new UsageError(`--${end}-password-file: that database has a password already: take one of them out`)
   const password = Secret.of(readFileSync(file, 'utf8').replace(/\r?\n$/, ''))
   return { postgres: { ...place.postgres, password } }
 }

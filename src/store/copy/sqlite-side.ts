@@ -12,7 +12,7 @@ import type { Row, Value } from './values.ts'
 const BUSY_MS = 1000
 
 /**
- * Works on the store in the file; `isNew`: which may be missing.
+ * Works on the store in the file, which is made if it `isNew` and missing, and removed again if nothing came into it.
  * @throws StoreError if it is missing, in use, or no database
  */
 export async function withSqlite<T>(
@@ -25,7 +25,7 @@ export async function withSqlite<T>(
     if (!isNew) throw new StoreError(`there is no database ${path}`)
     make(path)
   }
-  const database = new DatabaseSync(path, { timeout: BUSY_MS, enableForeignKeyConstraints: true })
+  const database = opened(path)
   const side = new SqliteSide(path, database)
   let isEmpty = false
   try {
@@ -38,6 +38,14 @@ export async function withSqlite<T>(
     // Its locks end with it, and a transaction that has not been committed is undone.
     database.close()
     if (isEmpty) rmSync(path)
+  }
+}
+
+function opened(path: string): DatabaseSync {
+  try {
+    return new DatabaseSync(path, { timeout: BUSY_MS, enableForeignKeyConstraints: true })
+  } catch (error) {
+    throw new StoreError(`${path}: ${(error as Error).message}`)
   }
 }
 
