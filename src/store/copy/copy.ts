@@ -123,7 +123,7 @@ class Copy {
 
   async run(): Promise<CopyResult> {
     const [source, destination] = [this.#source, this.#destination]
-    // Nobody else writes there from here on.
+    // No other process writes there from here on.
     await source.begin(this.#tables)
     const begun = await this.#begun()
     const state = begun ?? (await this.#begin())
@@ -240,7 +240,7 @@ class Copy {
 
   async #copyTable(table: Table, state: UnfinishedCopy, from: Value[] | undefined): Promise<void> {
     const [source, destination] = [this.#source, this.#destination]
-    // What the triggers of the copied tables have noted.
+    // Removes the rows that triggers of the copied tables have noted.
     if (table.name === LOG && !from) await transaction(destination, () => destination.clear([table]))
     let limit = MIN_ROWS
     let copied = 0
