@@ -27,6 +27,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   'master-key': async () => (await import('./commands/master-key.ts')).rotateMasterKey,
   backup: async () => (await import('./commands/backup.ts')).backup,
   restore: async () => (await import('./commands/restore.ts')).restore,
+  store: async () => (await import('./commands/store.ts')).storeCommand,
   version: async () => (await import('./commands/version.ts')).version,
 }
 

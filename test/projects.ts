@@ -31,8 +31,9 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
   ],
   postgres: [
     'test/backup/postgres.test.ts',
+    'test/docs/moving.test.ts',
     'test/e2e/backup-postgres.test.ts',
-    'test/store/postgres/**/*.test.ts',
+    'test/store/{copy,postgres}/**/*.test.ts',
   ],
   peers: [
     'test/api/**/*.test.ts',
@@ -104,7 +105,7 @@ export const ALSO_ON_POSTGRES = {
     'test/api/{checkout,concurrency,csv,logins,objects,passwords,policies,provisioning,session}.test.ts',
     'test/attacks/{api-keys,evidence,withdrawn}.test.ts',
     'test/backup/postgres.test.ts',
-    'test/docs/readme.test.ts',
+    'test/docs/{moving,readme}.test.ts',
     'test/e2e/backup-postgres.test.ts',
     'test/gate/{gate,lock,review}.test.ts',
     'test/store/**/*.test.ts',

@@ -168,7 +168,7 @@ async function newDatabase({ database }: Config): Promise<Finding[]> {
   const fault = await databaseFault(database.postgres)
   const text = placeText(database)
   return fault === undefined
-    ? [{ level: 'ok', subject: 'store', text: `${text} will be filled at the first start` }]
+    ? [{ level: 'ok', subject: 'store', text: `${text} can be used from the first start on` }]
     : [{ level: 'error', subject: 'store', text: fault }]
 }
 

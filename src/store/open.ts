@@ -17,9 +17,11 @@ import { domainRepository } from './domains.ts'
 import { Checkpoints, LONG_LOG_PAGES } from './engine/checkpoints.ts'
 import { alone } from './engine/commits.ts'
 import { NodeSqliteDialect } from './engine/dialect.ts'
+import { isLocked, StoreError } from './engine/errors.ts'
 import { Patterns } from './engine/patterns.ts'
 import { ALWAYS_THERE } from './engine/reach.ts'
 import { ReadingThread } from './engine/reading-thread.ts'
+import { requireInUse, STATE } from './engine/state.ts'
 import { WalSync } from './engine/wal-sync.ts'
 import { hostKeyRepository } from './host-keys.ts'
 import { idempotencyRepository } from './idempotency.ts'
@@ -62,7 +64,8 @@ export type StoreOptions = CommonOptions & (SqliteOptions | PostgresOptions)
 
 /**
  * Opens the store and brings its schema up to date.
- * @throws SchemaError if the database is newer than this program
+ * @throws SchemaError if the database is newer than this program, StoreError if it is an unfinished copy, or has one
+ *   that is used in its place
  */
 export async function openStore({
   newId = newUlid,
@@ -98,9 +101,12 @@ function openSqlite({ path }: SqliteOptions, newId: () => string, now: () => num
     // As a rule a thread of its own writes the log back (checkpoints.ts), without anyone waiting.
     database.exec(`pragma wal_autocheckpoint = ${LONG_LOG_PAGES}`)
     migrate(database, now())
+    requireFileInUse(database, path)
   } catch (error) {
     database.close()
-    throw error
+    throw isLocked(error)
+      ? new StoreError(`${path} is in use by a process that is alone with it, such as sallyport store copy`)
+      : error
   }
   const patterns = new Patterns(database)
   const wal = new WalSync(path, new Checkpoints(path))
@@ -109,6 +115,16 @@ function openSqlite({ path }: SqliteOptions, newId: () => string, now: () => num
   )
   const db: Db = new Kysely<Schema>({ dialect })
   return storeOn({ db, newId }, { claim: async () => async () => undefined, reach: ALWAYS_THERE })
+}
+
+function requireFileInUse(database: DatabaseSync, path: string): void {
+  const row = database.prepare('select value from settings where name = ?').get(STATE)
+  const value = row?.['value']
+  try {
+    requireInUse(value instanceof Uint8Array ? value : undefined)
+  } catch (error) {
+    throw new StoreError(`${path}: ${(error as Error).message}`)
+  }
 }
 
 /** Creates the repositories on a database, or on one transaction of it. */

@@ -196,4 +196,20 @@ export const RECORDINGS = {
     fields: ['user', 'object', 'method', 'reason', 'sha256', 'digest', ...LOCAL],
     sentence: (f) => `${who(f)} restored the backup ${f.object ?? '?'}${because(f)}`,
   },
+  'store.copy': {
+    severity: 'warning',
+    trap: false,
+    meaning:
+      'the store was copied from the database `object` to this one, which is used in its place; all rows before this one are the same in both, and `digest` is the hash of the last of them',
+    fields: ['user', 'object', 'count', 'digest', ...LOCAL],
+    sentence: (f) => `${who(f)} copied the store from ${f.object ?? '?'}`,
+  },
+  'store.reopen': {
+    severity: 'warning',
+    trap: false,
+    meaning:
+      'the store, which was copied to the database `object`, is used again as it was then; what happened in the copy since is not in it, and all cookies and tickets have ended',
+    fields: ['user', 'object', ...LOCAL],
+    sentence: (f) => `${who(f)} reopened the store that was copied to ${f.object ?? '?'}`,
+  },
 } as const satisfies Record<string, EventKind>

@@ -149,3 +149,9 @@ export function isUniqueViolation(error: unknown): boolean {
   if (error instanceof UniqueViolationError) return true
   return error instanceof Error && 'errcode' in error && UNIQUE_CODES.includes(error.errcode)
 }
+
+/** Returns true for SQLite's error about a lock of another process. */
+export function isLocked(error: unknown): boolean {
+  // SQLITE_BUSY; its extended codes have it in their lowest byte.
+  return error instanceof Error && 'errcode' in error && (Number(error.errcode) & 0xff) === 5
+}

@@ -63,13 +63,10 @@ export class Claim {
       await client.connect()
       await this.#primary.require(client)
       await client.query(ALIVE)
-      const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
-        CLAIM,
-      ])
-      if (!rows[0]?.taken && (await this.#endOwn(client)))
+      const isTaken = await tryClaim(client)
+      if (!isTaken && (await this.#endOwn(client)))
         throw new Error('an earlier connection of this broker still held the claim')
-      if (!rows[0]?.taken)
-        throw new StoreClaimedError(placeText({ postgres: this.#place }), await holderOf(client))
+      if (!isTaken) throw new StoreClaimedError(placeText({ postgres: this.#place }), await holderOf(client))
     } catch (error) {
       await endClient(client)
       throw storeErrorOf(error)
@@ -108,6 +105,22 @@ export class Claim {
       if (this.#primary.isOneOfSeveral) await this.#primary.find().catch(() => undefined)
     }
   }
+}
+
+/**
+ * Claims the database for as long as the connection lasts, for work that ends with it.
+ * @throws StoreClaimedError
+ */
+export async function claimFor(client: pg.Client, place: PostgresPlace): Promise<void> {
+  await client.query(ALIVE)
+  if (!(await tryClaim(client)))
+    throw new StoreClaimedError(placeText({ postgres: place }), await holderOf(client))
+}
+
+async function tryClaim(client: pg.Client): Promise<boolean> {
+  const text = 'select pg_try_advisory_lock($1) as taken'
+  const { rows } = await client.query<{ taken: boolean }>(text, [CLAIM])
+  return rows[0]?.taken ?? false
 }
 
 /** Returns the address and the begin of the connection that holds the lock. */

@@ -14,20 +14,28 @@ export async function once<T>(
   place: PostgresPlace,
   primary: Primary,
   work: (client: pg.Client) => Promise<T>,
+  options?: { isPatient?: boolean },
+): Promise<T> {
+  return await inWords(place, () => connected(place, primary, work, options))
+}
+
+/** Does the same; its errors are those of the connection and of the work. */
+export async function connected<T>(
+  place: PostgresPlace,
+  primary: Primary,
+  work: (client: pg.Client) => Promise<T>,
   { isPatient = false } = {},
 ): Promise<T> {
-  return await inWords(place, async () => {
-    if (primary.isOneOfSeveral) await primary.find()
-    const client = new pg.Client(clientConfig(place, primary.current, { isPatient }))
-    client.on('error', () => undefined)
-    try {
-      await client.connect()
-      await primary.require(client)
-      return await work(client)
-    } finally {
-      await endClient(client)
-    }
-  })
+  if (primary.isOneOfSeveral) await primary.find()
+  const client = new pg.Client(clientConfig(place, primary.current, { isPatient }))
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    await primary.require(client)
+    return await work(client)
+  } finally {
+    await endClient(client)
+  }
 }
 
 /** Adds the place to errors, which people read when they start the broker. */

@@ -4,6 +4,7 @@ import { Kysely } from 'kysely'
 import type pg from 'pg'
 import type { PostgresPlace } from '../../model/database.ts'
 import type { Reach } from '../engine/reach.ts'
+import { requireInUse, STATE } from '../engine/state.ts'
 import type { Migration } from '../engine/versions.ts'
 import type { Db, Schema } from '../migrations/schema.ts'
 import { Claim } from './claim.ts'
@@ -53,7 +54,7 @@ export async function openPostgres(
 ): Promise<OpenPostgres> {
   const primary = new Primary(place, new Timelines(folder))
   const settings = await once(place, primary, async (client) =>
-    (await requireUsable(client, migrations)) ? await settingsIn(client) : undefined,
+    (await requireUsable(client, migrations)) ? await usedSettings(client) : undefined,
   )
   // Before the first change: it may be the database of others.
   await admit?.(settings)
@@ -86,15 +87,18 @@ export async function probePostgres(
   place: PostgresPlace,
   migrations: readonly Migration[],
 ): Promise<string | undefined> {
-  return await once(place, new Primary(place), (client) => requireUsable(client, migrations)).then(
+  return await once(place, new Primary(place), async (client) => {
+    if (await requireUsable(client, migrations)) await usedSettings(client)
+  }).then(
     () => undefined,
     (error: Error) => error.message,
   )
 }
 
-/** Returns the settings of a database that has some. */
-async function settingsIn(client: pg.Client): Promise<KnownSettings> {
+/** Returns the settings of a database that has some. @throws StoreError if it is no broker's to use */
+async function usedSettings(client: pg.Client): Promise<KnownSettings> {
   const { rows } = await client.query<{ name: string; value: Uint8Array }>('select name, value from settings')
   const values = new Map(rows.map(({ name, value }) => [name, value]))
+  requireInUse(values.get(STATE))
   return { get: async (name) => values.get(name) }
 }

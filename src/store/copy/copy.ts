@@ -1,0 +1,381 @@
+/**
+ * Carries a store from one database to another, whichever engine each has. Rows go in the order of their keys, some
+ * in each transaction, together with the place that the copy has reached: whatever interrupts it, the next run goes on
+ * there. Before the end both are compared, and the source is marked as moved before the destination may be used.
+ */
+import { Buffer } from 'node:buffer'
+import { randomUUID } from 'node:crypto'
+import { chainRows, type Head } from '../../audit/chain.ts'
+import type { AuditEvent, FieldsOf } from '../../audit/events/catalogue.ts'
+import { type AuditVerdict, verifyAudit } from '../../audit/verify.ts'
+import { type DatabasePlace, placeText } from '../../model/database.ts'
+import { StoreError } from '../engine/errors.ts'
+import {
+  decodeState,
+  encodeState,
+  movedText,
+  STATE,
+  type StoreState,
+  type UnfinishedCopy,
+} from '../engine/state.ts'
+import { SCHEMA_VERSION } from '../migrate.ts'
+import { auditOf, compareStores, keyText, type TableDigest } from './compare.ts'
+import { withPostgres } from './postgres-side.ts'
+import { quoted, rowsAfter, type Side } from './side.ts'
+import { withSqlite } from './sqlite-side.ts'
+import { LOG, type Table, tablesOfProgram, VERSIONS } from './tables.ts'
+import { keyOf, type Row, sizeOf, textOf, type Value, valuesOf } from './values.ts'
+
+/** Rows of a transaction: as many as have about so many bytes, by those before. */
+const BATCH_BYTES = 2 * 1024 * 1024
+const MIN_ROWS = 16
+const MAX_ROWS = 5000
+/** Tables with rows in a database that no broker has used: those of the factory. */
+const FACTORY_COLUMN = 'is_factory'
+
+export interface CopyOptions {
+  from: DatabasePlace
+  to: DatabasePlace
+  /** User that copies, for the event at the destination. */
+  actor: Pick<FieldsOf<'store.copy'>, 'user' | 'uid' | 'sudo_user'>
+  /** Milliseconds since the epoch. */
+  now: () => number
+  /** Called after each transaction, and while rows are compared; the copy waits for it. */
+  onProgress?: (progress: Progress) => void | Promise<void>
+}
+
+export interface Progress {
+  step: 'copy' | 'compare'
+  table: string
+  /** Rows of this table in this run. */
+  rows: number
+}
+
+export interface CopyResult {
+  /** Whether it went on with an earlier run. */
+  isResumed: boolean
+  tables: TableDigest[]
+  audit: AuditVerdict
+  /** Number of texts in which U+0000 became U+FFFD. */
+  replaced: number
+  /** The first difference, in words: the destination stays unusable then. */
+  fault?: string
+}
+
+/**
+ * Copies a store; both may be of either engine, and no other process may use them.
+ * @throws StoreError if one of them is not fit for it, with what to do; and if a connection is lost
+ */
+export async function copyStore(options: CopyOptions): Promise<CopyResult> {
+  const { from, to } = options
+  if (placeText(from) === placeText(to)) throw new StoreError(`${placeText(from)} is both --from and --to`)
+  const tables = tablesOfProgram()
+  return await withSide(from, false, async (source) => {
+    await requireSource(source, tables)
+    return await withSide(to, true, async (destination) => {
+      const copy = new Copy(source, destination, tables, options)
+      return await copy.run()
+    })
+  })
+}
+
+/**
+ * Lets a store be used again that was moved. Its cookies and tickets end: they may have been used in the copy. Returns
+ * whether it had been moved.
+ * @throws StoreError
+ */
+export async function reopenStore(
+  place: DatabasePlace,
+  { actor, now }: Pick<CopyOptions, 'actor' | 'now'>,
+): Promise<boolean> {
+  return await withSide(place, false, async (side) => {
+    if (!(await side.tables()).has('settings')) throw new StoreError(`${side.place} is no store`)
+    await requireVersion(side)
+    const state = await stateOf(side)
+    if (state?.state !== 'moved') return false
+    const fields: FieldsOf<'store.reopen'> = { ...actor, object: state.to }
+    await transaction(side, async () => {
+      for (const table of ['sign_ins', 'tickets']) await side.run(`delete from ${table}`)
+      await appendEvent(side, { time: now(), code: 'store.reopen', fields })
+      await side.run('delete from settings where name = ?', [STATE])
+    })
+    return true
+  })
+}
+
+function withSide<T>(place: DatabasePlace, isNew: boolean, work: (side: Side) => Promise<T>): Promise<T> {
+  return 'file' in place ? withSqlite(place.file, isNew, work) : withPostgres(place.postgres, work)
+}
+
+class Copy {
+  readonly #source: Side
+  readonly #destination: Side
+  readonly #tables: readonly Table[]
+  readonly #options: CopyOptions
+  #replaced = 0
+
+  constructor(source: Side, destination: Side, tables: readonly Table[], options: CopyOptions) {
+    this.#source = source
+    this.#destination = destination
+    this.#tables = tables
+    this.#options = options
+  }
+
+  async run(): Promise<CopyResult> {
+    const [source, destination] = [this.#source, this.#destination]
+    // No other process writes there from here on.
+    await source.begin(this.#tables)
+    const begun = await this.#begun()
+    const state = begun ?? (await this.#begin())
+    try {
+      await this.#copy(state)
+      this.#replaced = 0
+      const { onProgress } = this.#options
+      const compared = await compareStores(source, destination, this.#tables, {
+        stored: (row) => this.#stored(row),
+        onRows: (table, rows) => onProgress?.({ step: 'compare', table, rows }),
+      })
+      const end = await auditOf(source).last()
+      const audit = await verifyAudit(auditOf(destination), { known: end ? [end] : [] })
+      const result = {
+        isResumed: begun !== undefined,
+        ...compared,
+        audit,
+        replaced: this.#replaced,
+      }
+      if (compared.fault === undefined) await this.#finish(state, end)
+      else await putState(destination, { ...state, fault: compared.fault })
+      return result
+    } catch (error) {
+      throw new StoreError(
+        `${(error as Error).message}; the copy is not finished: the same command goes on where it stood`,
+      )
+    }
+  }
+
+  /** Returns the state of an earlier run that this one goes on with. @throws StoreError if the place is taken */
+  async #begun(): Promise<UnfinishedCopy | undefined> {
+    const { place } = this.#destination
+    const moved = await stateOf(this.#source)
+    const state = await this.#stateThere()
+    if (state?.state === 'copying' && state.from !== this.#source.place)
+      throw new StoreError(
+        `${place} has an unfinished copy of ${state.from}: finish that one, or name an empty database`,
+      )
+    const own = state?.state === 'copying' ? state : undefined
+    if (moved?.state === 'moved' && moved.id !== own?.id)
+      throw new StoreError(`${this.#source.place}: ${movedText(moved)}`)
+    if (!own) return undefined
+    const isSame = own.fault === undefined && own.head === (await this.#head())
+    return isSame ? own : undefined
+  }
+
+  /** Returns the destination's state. @throws StoreError unless it is empty, or a copy that is not finished */
+  async #stateThere(): Promise<StoreState | undefined> {
+    const side = this.#destination
+    const found = await side.tables()
+    if (found.size === 0) return undefined
+    if (!found.has(VERSIONS) || !found.has('settings')) {
+      const names = [...found.keys()].sort().slice(0, 3).join(', ')
+      throw new StoreError(
+        `${side.place} has tables that are not sallyport's (${names}): name an empty database`,
+      )
+    }
+    await requireVersion(side)
+    const state = await stateOf(side)
+    if (state?.state === 'copying') return state
+    const used: string[] = []
+    for (const [name, columns] of found) {
+      if (name === VERSIONS) continue
+      const own = columns.includes(FACTORY_COLUMN) ? `where ${FACTORY_COLUMN} = 0` : ''
+      const rows = await side.run(`select 1 from ${quoted(name)} ${own} limit 1`)
+      if (rows.length > 0) used.push(name)
+    }
+    if (used.length === 0) return undefined
+    throw new StoreError(
+      `${side.place} has data already (in ${used.sort().slice(0, 3).join(', ')}${used.length > 3 ? ', …' : ''}), ` +
+        'and a copy writes over nothing: name an empty database',
+    )
+  }
+
+  /** Empties the destination, whose rows are the factory's or those of an unfinished copy. */
+  async #begin(): Promise<UnfinishedCopy> {
+    const side = this.#destination
+    await side.migrate(this.#options.now())
+    await requireTables(side, this.#tables)
+    const state: UnfinishedCopy = {
+      state: 'copying',
+      id: randomUUID(),
+      from: this.#source.place,
+      head: await this.#head(),
+    }
+    await transaction(side, async () => {
+      await side.clear(this.#tables)
+      await putState(side, state)
+    })
+    return state
+  }
+
+  /** Returns a text that another content of the source has not, as far as a broker or a command has changed it. */
+  async #head(): Promise<string> {
+    const last = await auditOf(this.#source).last()
+    const counters: bigint[] = []
+    for (const table of this.#tables) if (table.isCounted) counters.push(await this.#source.counter(table))
+    const hash = last ? Buffer.from(last.hash).toString('hex') : 'none'
+    return `schema ${SCHEMA_VERSION}, row ${last?.sequence ?? 0}, hash ${hash}, counters ${counters.join(' ')}`
+  }
+
+  async #copy(state: UnfinishedCopy): Promise<void> {
+    const { at } = state
+    const first = at ? this.#tables.findIndex(({ name }) => name === at.table) : 0
+    for (const table of this.#tables.slice(Math.max(first, 0))) {
+      await this.#copyTable(table, state, table.name === at?.table ? valuesOf(at.after) : undefined)
+    }
+    for (const table of this.#tables) {
+      if (!table.isCounted) continue
+      const counter = await this.#source.counter(table)
+      await transaction(this.#destination, () => this.#destination.setCounter(table, counter))
+    }
+  }
+
+  async #copyTable(table: Table, state: UnfinishedCopy, from: Value[] | undefined): Promise<void> {
+    const [source, destination] = [this.#source, this.#destination]
+    // Removes the rows that triggers of the copied tables have noted.
+    if (table.name === LOG && !from) await transaction(destination, () => destination.clear([table]))
+    let limit = MIN_ROWS
+    let copied = 0
+    let rows = await rowsAfter(source, table, from, limit)
+    for (let last = rows.at(-1); last; last = rows.at(-1)) {
+      const after = keyOf(table, last)
+      const stored = rows.map((row) => this.#stored(row, table))
+      limit = limitAfter(rows)
+      const written = transaction(destination, async () => {
+        await destination.insert(table, stored)
+        await putState(destination, { ...state, at: { table: table.name, after: textOf(after) } })
+      })
+      copied += rows.length
+      const [next] = await Promise.all([rowsAfter(source, table, after, limit), written])
+      await this.#options.onProgress?.({ step: 'copy', table: table.name, rows: copied })
+      rows = next
+    }
+  }
+
+  /** Returns a row as the destination can store it: as PostgreSQL's repositories do, without U+0000. */
+  #stored(row: Row, table?: Table): Row {
+    if (this.#destination.hasZeros) return row
+    const hasZero = (value: Value) => typeof value === 'string' && value.includes('\0')
+    if (!row.some(hasZero)) return row
+    if (table?.name === 'audit')
+      throw new StoreError(
+        `row ${keyText(table, row)} of the audit log has the character U+0000, which no broker writes and PostgreSQL cannot store`,
+      )
+    return row.map((value) => {
+      if (typeof value !== 'string' || !hasZero(value)) return value
+      this.#replaced++
+      return value.replaceAll('\0', '\ufffd')
+    })
+  }
+
+  /** At no moment a broker may start on both. The destination's log begins its own way with the event. */
+  async #finish({ id }: UnfinishedCopy, end: Head | undefined): Promise<void> {
+    const [source, destination] = [this.#source, this.#destination]
+    const time = this.#options.now()
+    await putState(source, { state: 'moved', id, to: destination.place, time })
+    await source.commit()
+    const fields: FieldsOf<'store.copy'> = {
+      ...this.#options.actor,
+      object: source.place,
+      count: end?.sequence ?? 0,
+      ...(end && { digest: Buffer.from(end.hash).toString('hex') }),
+    }
+    await transaction(destination, async () => {
+      await appendEvent(destination, { time, code: 'store.copy', fields })
+      await destination.run('delete from settings where name = ?', [STATE])
+    })
+  }
+}
+
+/** Returns the number of rows to read after those. */
+function limitAfter(rows: readonly Row[]): number {
+  const bytes = rows.reduce((sum, row) => sum + sizeOf(row), 1)
+  const fitting = Math.floor((BATCH_BYTES * rows.length) / bytes)
+  // Not many more at once: the next ones may be larger.
+  return Math.max(MIN_ROWS, Math.min(MAX_ROWS, fitting, rows.length * 8))
+}
+
+async function requireSource(side: Side, tables: readonly Table[]): Promise<void> {
+  const found = await side.tables()
+  if (!found.has(VERSIONS) || !found.has('settings'))
+    throw new StoreError(`${side.place} has no store: there is nothing to copy`)
+  const version = await requireVersion(side)
+  if (version < SCHEMA_VERSION)
+    throw new StoreError(
+      `${side.place} has schema version ${version}, this program has ${SCHEMA_VERSION}: start this version's broker on it once, and stop it`,
+    )
+  const state = await stateOf(side)
+  if (state?.state === 'copying')
+    throw new StoreError(`${side.place} is itself an unfinished copy of ${state.from}: copy that one`)
+  await requireTables(side, tables)
+  if ((await side.run('select 1 from settings limit 1')).length === 0)
+    throw new StoreError(`no broker has used ${side.place} yet: there is nothing to copy`)
+}
+
+/** Returns the version. @throws StoreError if it is newer than the program */
+async function requireVersion(side: Side): Promise<number> {
+  const [row] = await side.run(`select max(version) from ${VERSIONS}`)
+  const version = Number(row?.[0] ?? 0)
+  if (version > SCHEMA_VERSION)
+    throw new StoreError(
+      `${side.place} has schema version ${version}, this program knows up to ${SCHEMA_VERSION}: use the newer program`,
+    )
+  return version
+}
+
+/** @throws StoreError if the store has other tables or columns than this program's */
+async function requireTables(side: Side, tables: readonly Table[]): Promise<void> {
+  const found = await side.tables()
+  found.delete(VERSIONS)
+  const flat = (name: string, columns: readonly string[]) => columns.map((column) => `${name}.${column}`)
+  const there = new Set([...found].flatMap(([name, columns]) => flat(name, columns)))
+  const expected = new Set(
+    tables.flatMap(({ name, columns }) =>
+      flat(
+        name,
+        columns.map((column) => column.name),
+      ),
+    ),
+  )
+  const [odd] = [...there].filter((name) => !expected.has(name)).sort()
+  const [missing] = [...expected].filter((name) => !there.has(name)).sort()
+  if (odd === undefined && missing === undefined) return
+  const what = odd === undefined ? `has no ${missing}` : `has ${odd}, which is not sallyport's`
+  throw new StoreError(`${side.place} ${what}: a copy would not be whole`)
+}
+
+async function stateOf(side: Side): Promise<StoreState | undefined> {
+  const [row] = await side.run('select value from settings where name = ?', [STATE])
+  const value = row?.[0]
+  return value instanceof Uint8Array ? decodeState(value) : undefined
+}
+
+async function putState(side: Side, state: StoreState): Promise<void> {
+  await side.run(
+    'insert into settings (name, value) values (?, ?) on conflict (name) do update set value = excluded.value',
+    [STATE, encodeState(state)],
+  )
+}
+
+/** Appends an event to the audit log; the next checkpoint signs it. */
+async function appendEvent(side: Side, event: AuditEvent): Promise<void> {
+  for (const { sequence, time, code, json, hash } of chainRows(await auditOf(side).last(), [event])) {
+    const text = 'insert into audit (sequence, time, code, json, hash) values (?, ?, ?, ?, ?)'
+    await side.run(text, [BigInt(sequence), BigInt(time), code, json, hash])
+  }
+}
+
+/** An error ends the connection with the copy, and what it has not committed with it. */
+async function transaction(side: Side, work: () => Promise<unknown>): Promise<void> {
+  await side.begin([])
+  await work()
+  await side.commit()
+}

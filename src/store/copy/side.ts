@@ -1,0 +1,45 @@
+/** One of the two stores of a copy, whose process is alone with it. */
+import type { Table } from './tables.ts'
+import type { Row, Value } from './values.ts'
+
+export interface Side {
+  /** In words, without secrets. */
+  readonly place: string
+  /** Whether it can store U+0000 in texts. */
+  readonly hasZeros: boolean
+  /** Returns the tables with the names of their columns. */
+  tables(): Promise<Map<string, readonly string[]>>
+  /** Brings the schema up to date, or makes it. */
+  migrate(now: number): Promise<void>
+  /** Runs a statement with `?` for values. Returns the rows. */
+  run(text: string, values?: readonly Value[]): Promise<Row[]>
+  insert(table: Table, rows: readonly Row[]): Promise<void>
+  /** Removes all rows of all these tables. */
+  clear(tables: readonly Table[]): Promise<void>
+  /** Returns the highest key that a counted table has ever had, or 0. */
+  counter(table: Table): Promise<bigint>
+  setCounter(table: Table, value: bigint): Promise<void>
+  /** Begins a transaction in which no other process writes. */
+  begin(tables: readonly Table[]): Promise<void>
+  commit(): Promise<void>
+}
+
+/** Returns at most `limit` rows after that key, in the order of keys. */
+export async function rowsAfter(
+  side: Side,
+  table: Table,
+  after: readonly Value[] | undefined,
+  limit: number,
+): Promise<Row[]> {
+  const key = table.key.map(quoted).join(', ')
+  const conditions = [
+    ...(after ? [`(${key}) > (${after.map(() => '?').join(', ')})`] : []),
+    ...(table.only === undefined ? [] : [table.only]),
+  ]
+  const where = conditions.length > 0 ? `where ${conditions.join(' and ')}` : ''
+  const names = table.columns.map(({ name }) => quoted(name)).join(', ')
+  const text = `select ${names} from ${quoted(table.name)} ${where} order by ${key} limit ?`
+  return await side.run(text, [...(after ?? []), BigInt(limit)])
+}
+
+export const quoted = (name: string): string => `"${name}"`

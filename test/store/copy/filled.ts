@@ -1,0 +1,118 @@
+/** A store with rows in each table, through the repositories, and values that engines write differently. */
+import { chainRows } from '../../../src/audit/chain.ts'
+import type { SessionRecord } from '../../../src/model/objects.ts'
+import type { Store } from '../../../src/store/store.ts'
+import { newUser, smallEstate } from '../fixture.ts'
+
+/** Texts at the borders of UTF-8's lengths, beyond UTF-16's first plane, and with a meaning in lists of PostgreSQL. */
+export const TEXTS = [
+  '',
+  'NULL',
+  '{"a",\\b}',
+  "o'clock\t\r\n\u0001\u007f",
+  '\u0080\u07ff\u0800\uffff',
+  '\u{10000}\u{10ffff}',
+  'é e\u0301 ⇄ שלום \u202e',
+  '\ufeff',
+]
+const LARGEST = Number.MAX_SAFE_INTEGER
+const LIMITS = { ofUser: 10, all: 10 }
+const LOCKOUT = { pairFailures: 5, addressFailures: 50, windowMs: 1000, lockMs: 1000, maxEntries: 10 }
+
+export const sessionRow = (id: string, more: Partial<SessionRecord> = {}): SessionRecord => ({
+  id,
+  begin: 1,
+  user: 'ops1',
+  sourceIp: '192.0.2.1',
+  protocol: 'SSH',
+  subprotocols: ['SSH_SHELL'],
+  account: 'root',
+  domain: 'local',
+  device: 'srv1',
+  service: 'ssh',
+  targetHost: '192.0.2.2',
+  authorization: 'ops',
+  isRecorded: true,
+  bytesIn: LARGEST,
+  bytesOut: 0,
+  ...more,
+})
+
+/** Appends events to the audit log, each with a text of so many characters. */
+export async function appendEvents(store: Store, count: number, length = 0): Promise<void> {
+  const events = Array.from({ length: count }, (_, at) => ({
+    time: at,
+    code: 'session.open' as const,
+    fields: {
+      session: at % 2 === 0 ? 'S1' : 'S2',
+      user: `${TEXTS[at % TEXTS.length]}\0`,
+      reason: 'x'.repeat(length),
+    },
+  }))
+  await store.audit.append(chainRows(await store.audit.last(), events))
+}
+
+/** Fills all tables. */
+export async function fill(store: Store): Promise<void> {
+  const { user, userGroup, device, account, service, domain, targetGroup } = await smallEstate(store)
+  for (const [at, text] of TEXTS.entries())
+    await store.users.create(
+      newUser(`user${at}`, {
+        displayName: text,
+        email: text,
+        sshPublicKeys: [text],
+        expirationDate: LARGEST,
+      }),
+    )
+  await store.users.setPasswordHash(
+    user.id,
+    Uint8Array.from({ length: 256 }, (_, at) => at),
+  )
+  await store.targetGroups.update(targetGroup.id, {
+    interactiveServiceIds: [service.id],
+    passwordRetrievalAccountIds: [account.id],
+  })
+  await store.accounts.setSealedCredentials(account.id, [{ type: 'password', sealed: new Uint8Array(0) }])
+  await store.domains.setSealedAuthority(domain.id, { sealed: new Uint8Array(1), publicKey: 'key' })
+  await store.apiKeys.create({
+    keyName: 'key',
+    profile: 'user',
+    ipSource: [],
+    createdAt: 0,
+    actsFor: { userIds: [user.id], groupIds: [userGroup.id] },
+  })
+  const key = { keyType: 'ssh-ed25519', fingerprint: 'SHA256:a', key: 'AAAA', firstSeen: 1 }
+  await store.hostKeys.pinFirst({ deviceId: device.id, serviceId: service.id, ...key })
+  await store.checkouts.create({ accountId: account.id, userId: user.id, begin: 1, expires: LARGEST }, true)
+  const recording = { state: 'sealed', size: LARGEST, frames: 1, digest: 'ab' } as const
+  await store.sessions.create(sessionRow('S1', { end: 2, reason: 'cut\0off', recording }))
+  await store.sessions.create(sessionRow('S2'))
+  await store.uploads.adopt(5)
+  await store.settings.set('audit.anchor', new Uint8Array(100))
+  await store.settings.set('empty', new Uint8Array(0))
+  await store.signIns.begin(
+    Uint8Array.of(1, 2),
+    { userId: user.id, secretRevision: 1, begin: 1, lastUse: 2 },
+    { begin: 0, lastUse: 0 },
+    LIMITS,
+  )
+  const ticket = { protocol: 'VNC', address: '192.0.2.1', expires: LARGEST, sealed: new Uint8Array(9) }
+  await store.tickets.add({ id: 'T1', userId: user.id, ...ticket, ticket: '{}' }, 0, LIMITS)
+  const keys = { pair: Uint8Array.of(1), address: Uint8Array.of(2) }
+  await store.lockouts.fail(keys, undefined, 1, LOCKOUT)
+  await store.lockouts.reserve(keys, 1, LARGEST, LOCKOUT)
+  await store.idempotency.claim(Uint8Array.of(2), 'request', 1, LARGEST)
+  await store.idempotency.keep(
+    Uint8Array.of(1),
+    'other',
+    { request: Uint8Array.of(0), time: 1, status: 201, answer: '{"a":"\\u0000"}' },
+    0,
+    10,
+  )
+  await appendEvents(store, 20)
+  // The counter is ahead of the highest revision that is kept.
+  await store.users.remove((await store.users.create(newUser('gone'))).id)
+  await store.changes.removeOldest(5, 1000)
+  const { last } = await store.changes.kept()
+  if (last < 20) throw new Error('too few changes')
+}
