@@ -113,7 +113,7 @@ async function makeNode(
   const [port, rest] = [await freePort(), await freePort()]
   const data = join(folder, name)
   const file = join(folder, `${name}.yml`)
-  // What is JSON is YAML, too.
+  // JSON is YAML, too.
   writeFileSync(file, JSON.stringify(configuration({ folder, name, data, port, rest, etcd })))
   let daemon: Daemon | undefined
   const server = () => pidOf(data)

@@ -1,6 +1,6 @@
 /**
- * What a database does that is neither there nor gone: it turns read-only, its standby is lost, its disk is full, or
- * the disk of the journal. Each command over the shared connection is done only when its event is recorded.
+ * Faults of a database that is not gone: it turns read-only, its standby is lost, its disk is full, or that of the
+ * journal is. Each command over the shared connection is done only when its event is recorded.
  */
 import {
   chownSync,
@@ -85,7 +85,7 @@ describeWithPeers('a database with a fault', ['sshd', 'ssh', 'initdb', 'postgres
   }, SLOW.timeout)
   afterEach(() => server.thaw())
 
-  /** What is new is refused in words and in time; what runs goes on. */
+  /** Expects a new session and a write to be refused in words, and in time. */
   async function refuses(text: string): Promise<void> {
     const begun = performance.now()
     const device = { device_name: `refused${made++}`, host: '127.0.0.1' }

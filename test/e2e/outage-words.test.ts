@@ -1,4 +1,4 @@
-/** What people read who come while the database is away, whatever they come with. */
+/** Words for clients of every protocol that come while the database is away. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -96,6 +96,14 @@ describeWithPeers('who comes while the database is away', PEERS, () => {
 
   test.each(Object.entries(COMERS))('reads why: %s', SLOW, async (_, come) => {
     expect(await come()).toContain(BEGIN)
+  })
+
+  test('leaves a log that tells of the outage once', () => {
+    const said = bastion.broker
+      .log()
+      .split('\n')
+      .filter((line) => line.includes('the search index could not'))
+    expect(said.length).toBeLessThan(2)
   })
 
   test('signs in at the API gets 503 and when to come again', async () => {
