@@ -1,5 +1,5 @@
 /**
- * What a failover of the database costs: a session with a key every 25 ms, commands and writes by the API one after
+ * What a failover of the database costs: sessions with a key every 25 ms, commands and writes by the API one after
  * the other, and the primary killed again and again. Servers, standby and failover are Patroni's.
  *
  *   npm run bench -- --only failover [--rounds N] [--through hosts|haproxy]
@@ -48,9 +48,11 @@ interface Failover {
   primary: number
   /** Milliseconds from then to the end of the first new session's command. */
   session: number
-  /** Longest time between two echoes, in milliseconds; `before`: in the seconds before, as a machine of its own has it. */
+  /** Longest time between two echoes, in milliseconds; `before`: in the seconds before the loss. */
   gap: number
   before: number
+  /** The same in a session of the connection whose commands wait for their events. */
+  beside: number
 }
 
 function progress(what: string): void {
@@ -177,18 +179,25 @@ async function firstSession({ home }: Bastion, login: Login): Promise<number> {
 
 async function fail(
   bastion: Bastion,
-  typist: Typist,
+  { alone, beside }: Record<'alone' | 'beside', Typist>,
   { login, primary, port, loss }: { login: Login; primary: Member; port: number; loss: Loss },
 ): Promise<Failover> {
   const begin = performance.now()
   await sleep(BEFORE_MS)
-  const before = typist.gap(begin)
+  const before = alone.gap(begin)
   const from = performance.now()
   await primary.kill(loss)
   const killed = performance.now()
   const [taken, opened] = await Promise.all([takesWrites(port), firstSession(bastion, login)])
   await sleep(AFTER_MS)
-  return { loss, primary: taken - killed, session: opened - taken, gap: typist.gap(from), before }
+  return {
+    loss,
+    primary: taken - killed,
+    session: opened - taken,
+    gap: alone.gap(from),
+    before,
+    beside: beside.gap(from),
+  }
 }
 
 /** Returns the events and devices that were acknowledged, and that the database has. */
@@ -233,7 +242,10 @@ async function measure(cluster: Cluster, dataFolder: string): Promise<void> {
     const login = bastion.login({ identity: bastion.key.path })
     const socket = `ControlPath=${join(bastion.home.folder, 'm')}`
     const master: Login = { ...login, options: [socket, 'ControlMaster=auto'] }
-    const typist = await Typist.start(bastion, master)
+    const typists = {
+      alone: await Typist.start(bastion, login),
+      beside: await Typist.start(bastion, master),
+    }
     const commands = new Busy('n', async (text) => {
       const { stdout } = await ssh(bastion.home, { ...login, options: [socket] }, [`echo ${text}`])
       return stdout === `${text}\n`
@@ -254,12 +266,14 @@ async function measure(cluster: Cluster, dataFolder: string): Promise<void> {
       const loss = LOSSES[round % LOSSES.length]!
       progress(`failover ${round + 1} from ${primary.name}, loss of its ${loss}`)
       const port = isBalanced ? cluster.balancer : standby.port
-      runs.push(await fail(bastion, typist, { login, primary, port, loss }))
-      const { primary: took, session, gap } = runs.at(-1)!
-      progress(`primary ${took.toFixed(0)} ms, session ${session.toFixed(0)} ms, gap ${gap.toFixed(0)} ms`)
+      runs.push(await fail(bastion, typists, { login, primary, port, loss }))
+      const { primary: took, session, gap, beside } = runs.at(-1)!
+      progress(
+        `primary ${took.toFixed(0)} ms, session ${session.toFixed(0)} ms, gap ${gap.toFixed(0)} ms, beside commands ${beside.toFixed(0)} ms`,
+      )
     }
     await Promise.all([commands.stop(), writes.stop()])
-    await typist.stop()
+    for (const typist of Object.values(typists)) await typist.stop()
     const { primary } = await cluster.settled()
     await until(
       'the journal',
@@ -284,6 +298,7 @@ function show(runs: readonly Failover[]): string {
     ['then until a new session', ({ session }) => session],
     ['longest gap of a running one', ({ gap }) => gap],
     ['before the loss', ({ before }) => before],
+    ['of one beside commands', ({ beside }) => beside],
   ]
   const row = (name: string, of: (values: readonly number[]) => number, some: readonly Failover[]) => [
     name,
