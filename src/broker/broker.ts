@@ -233,7 +233,7 @@ export class Broker {
       audit: parts.store.audit,
       index: this.#contents.thread,
       onError: (error) => {
-        // The log tells of an outage once, and not each second.
+        // Said once, by the outage itself, and not each second.
         if (parts.store.reach.away) return
         options.logger.warn({ error }, 'the search index could not be brought up to date')
       },
