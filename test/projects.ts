@@ -18,7 +18,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/**/*.fuzz.test.ts',
     'test/api/{csv-large,fuzz}.test.ts',
     'test/attacks/{api-lists,canaries,credentials,desktop-bombs,flood-memory,rdp-bombs,takeover}.test.ts',
-    'test/e2e/{backpressure,backup,commands,copying,crash,outages,rekey,search,strict,telnet-targets}.test.ts',
+    'test/e2e/{backpressure,backup,commands,copying,crash,outage-faults,outages,rekey,search,strict,telnet-targets}.test.ts',
     'test/gate/crowd.test.ts',
     'test/identity/password.test.ts',
     'test/recordings/container/loss.test.ts',

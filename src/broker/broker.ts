@@ -230,7 +230,11 @@ export class Broker {
     this.#follower = new Follower({
       audit: parts.store.audit,
       index: this.#contents.thread,
-      onError: (error) => options.logger.warn({ error }, 'the search index could not be brought up to date'),
+      onError: (error) => {
+        // Said once, by the outage itself, and not each second.
+        if (parts.store.reach.away) return
+        options.logger.warn({ error }, 'the search index could not be brought up to date')
+      },
     })
     this.#exports = recordingExports(parts.recordingService)
     this.#indexer = new RecordingIndexer({

@@ -8,6 +8,7 @@
  *     [--sessions 200,1000,5000] [--workers N]
  *   npm run bench -- --only api [--seconds N]
  *   npm run bench -- --only vnc|rdp [--size MIB] [--sessions N] [--unrecorded]
+ *   npm run bench -- --only failover [--rounds N] [--through hosts|haproxy]
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { chmod } from 'node:fs/promises'
@@ -49,6 +50,7 @@ const { values: flags } = parseArgs({
     seconds: { type: 'string' },
     sessions: { type: 'string' },
     workers: { type: 'string' },
+    through: { type: 'string' },
     unrecorded: { type: 'boolean', default: false },
   },
 })
@@ -202,4 +204,5 @@ async function passage(): Promise<void> {
 if (flags.only === 'api') await import('./api.ts')
 else if (flags.only === 'vnc') await import('./vnc.ts')
 else if (flags.only === 'rdp') await import('./rdp.ts')
+else if (flags.only === 'failover') await import('./failover.ts')
 else await passage()

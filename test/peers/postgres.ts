@@ -182,7 +182,8 @@ async function asOwner(folder: string, program: ProgramName, args: string[]): Pr
   if (done.code !== 0) throw new Error(`${program}: ${done.stderr}`)
 }
 
-function signal(pid: number, name: NodeJS.Signals): void {
+/** Sends a signal to a process, if there is one. */
+export function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name)
   } catch (error) {
@@ -191,7 +192,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
 }
 
 /** Gives the folder to an ordinary user. Returns the command that runs a program as that user. */
-async function asOrdinaryUser(folder: string): Promise<string[]> {
+export async function asOrdinaryUser(folder: string): Promise<string[]> {
   if (process.getuid?.() !== 0) return []
   const ids = await run('id', ['-u', SYSTEM_USER])
   if (ids.code !== 0) throw new Error(`no user ${SYSTEM_USER}: install Debian's postgresql-15`)
@@ -200,6 +201,7 @@ async function asOrdinaryUser(folder: string): Promise<string[]> {
   return ['setpriv', `--reuid=${SYSTEM_USER}`, `--regid=${SYSTEM_USER}`, '--clear-groups']
 }
 
-function withPrefix([first, ...rest]: string[], program: string, args: string[]): [string, string[]] {
+/** Returns the command line of a program behind another one. */
+export function withPrefix([first, ...rest]: string[], program: string, args: string[]): [string, string[]] {
   return first === undefined ? [program, args] : [first, [...rest, program, ...args]]
 }

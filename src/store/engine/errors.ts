@@ -115,9 +115,12 @@ export class ConflictError extends StoreError {
 /** The database does not answer, or not in time, or takes no writes. */
 export class StoreUnavailableError extends StoreError {
   override readonly name = 'StoreUnavailableError'
+  /** Whether it has no room on its disk: it answers, and stores nothing more. */
+  readonly isFull: boolean
 
-  constructor(reason: string) {
+  constructor(reason: string, { isFull = false } = {}) {
     super(`the database cannot be used: ${reason}`)
+    this.isFull = isFull
   }
 }
 

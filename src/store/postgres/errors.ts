@@ -13,6 +13,7 @@ const UNIQUE = '23505'
 const CONFLICTS: readonly string[] = ['40001', '40P01', '23503']
 const CANCELLED = '57014'
 const READ_ONLY = '25006'
+const FULL = '53100'
 const NO_RIGHT = '42501'
 /** Connection exceptions, too many connections, shutdown, crash, start, and the time-outs of idle ones. */
 const UNAVAILABLE = /^(08...|53300|57P0[1-5]|25P03)$/
@@ -30,6 +31,7 @@ export function storeErrorOf(error: unknown, isSearch = false): Error {
     return new SearchError('value', 0, 'a narrower search', '"~" on more text than can be looked at in time')
   if (code === READ_ONLY)
     return new StoreUnavailableError('it takes no writes: it is a standby, or was made read-only')
+  if (code === FULL) return new StoreUnavailableError(`its disk is full: ${words}`, { isFull: true })
   if (code === NO_RIGHT)
     return new StoreUnavailableError(`its user lacks a right: ${message}; the user has to own the database`)
   // Errors of sockets, and of `pg` itself, have no SQLSTATE.

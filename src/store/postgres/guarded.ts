@@ -10,6 +10,7 @@ import type {
   QueryResult,
   TransactionSettings,
 } from 'kysely'
+import { StoreUnavailableError } from '../engine/errors.ts'
 import type { PostgresReach } from './reach.ts'
 
 /** Returns the dialect with statements that are held by `reach`, which is closed with it. */
@@ -94,6 +95,7 @@ class Guarded implements DatabaseConnection {
       })
     } catch (error) {
       if (!isOver) this.isLeft = true
+      if (error instanceof StoreUnavailableError && error.isFull) this.#reach.reportFull(error)
       throw error
     }
   }

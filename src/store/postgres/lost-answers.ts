@@ -9,6 +9,12 @@ import type { Pool } from './pool.ts'
 /** Time in which the answer is of use. */
 const WAIT_MS = 5000
 const PAUSE_MS = 200
+/**
+ * Commits, too: a transaction whose connection was lost while it waited for the synchronous standby stands here, and
+ * not there. A later commit has its answer when the standby has both.
+ */
+const QUESTION = `select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline,
+  pg_xact_status($1::xid8) as status, pg_logical_emit_message(true, 'sallyport', '')`
 
 export interface Commit {
   /** Number of the transaction. */
@@ -22,10 +28,7 @@ export async function isDone(pool: Pool, { xid, timeline }: Commit): Promise<boo
   const end = performance.now() + WAIT_MS
   do {
     const status = await pool
-      .query<{ timeline: string; status: string | null }>(
-        'select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline, pg_xact_status($1::xid8) as status',
-        [xid],
-      )
+      .query<{ timeline: string; status: string | null }>(QUESTION, [xid])
       .catch(() => undefined)
     if (status) {
       const [row] = status

@@ -24,6 +24,12 @@ const ANSWER_MS = 2000
 const QUESTION = `select case when pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' then 'it takes no writes'
   else pg_logical_emit_message(true, 'sallyport', '')::text end as answer`
 
+/** Asks for room, too: a server without any still commits what needs none. */
+const ROOM = `begin;
+  create temporary table sallyport_room on commit drop as select md5(i::text) as filler from generate_series(1, 8000) as i;
+  ${QUESTION};
+  commit`
+
 export interface ReachOptions {
   place: PostgresPlace
   primary: Primary
@@ -44,6 +50,8 @@ export class PostgresReach implements Reach {
   #timeline: string | undefined
   /** Number of the question: an earlier one that had no answer in time makes no connection any more. */
   #turn = 0
+  /** Whether the server had no room when it was asked last. */
+  #isFull = false
   away: Away | undefined
 
   constructor(options: ReachOptions) {
@@ -81,6 +89,12 @@ export class PostgresReach implements Reach {
     })
   }
 
+  /** Notes that a statement found no room: the database is away until there is some. */
+  reportFull(error: StoreUnavailableError): void {
+    this.#isFull = true
+    if (!this.away) this.#change({ since: this.#options.now(), reason: plain(error.message) })
+  }
+
   /** Resolves when its connection is closed, at the latest after the time for an answer. */
   async close(): Promise<void> {
     this.#closing.abort()
@@ -108,8 +122,12 @@ export class PostgresReach implements Reach {
     if (this.#closing.signal.aborted) return
     this.#turn++
     const late = new AbortController()
+    const wasFull = this.#isFull
     try {
       await Promise.race([this.#question(), tooLate(late.signal)])
+      // Found without room since it was asked.
+      if (this.#isFull && !wasFull) return
+      this.#isFull = false
       this.#change(undefined)
     } catch (error) {
       void this.#drop()
@@ -135,8 +153,8 @@ export class PostgresReach implements Reach {
   async #once(): Promise<void> {
     try {
       const client = this.#client ?? (await this.#connect())
-      const { rows } = await client.query<{ answer: string }>(QUESTION)
-      const answer = rows[0]?.answer ?? ''
+      const results = [await client.query<{ answer: string }>(this.#isFull ? ROOM : QUESTION)].flat()
+      const answer = results.flatMap(({ rows }) => rows)[0]?.answer ?? ''
       if (!/^[0-9A-F]+\/[0-9A-F]+$/.test(answer))
         throw new Error(`${answer}: it is a standby, or was made read-only`)
     } catch (error) {

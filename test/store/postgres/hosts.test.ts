@@ -112,6 +112,30 @@ describeWithPeers('a database of several hosts', ['initdb', 'postgres', 'pg_base
     }
   })
 
+  test('a commit that was cut off while it waited for the standby counts when the standby has it', async () => {
+    await primary.sql('create table kept (note text)')
+    await primary.sql("alter system set synchronous_standby_names = '*'")
+    await primary.sql('select pg_reload_conf()')
+    const some = async (text: string) => (await primary.sql(text)).length > 0 || undefined
+    await until('it is followed', () => some("select 1 from pg_stat_replication where sync_state = 'sync'"))
+    const waiting = "from pg_stat_activity where wait_event = 'SyncRep'"
+    standby.freeze()
+    let isDone = false
+    const done = kyselyOn(poolOf(placeOf(primary.port)))
+      .transaction()
+      .execute((tx) => sql`insert into kept values ('x')`.execute(tx))
+      .finally(() => {
+        isDone = true
+      })
+    await until('the commit waits', () => some(`select 1 ${waiting}`))
+    await primary.sql(`select pg_terminate_backend(pid) ${waiting}`)
+    await until('it stands', () => some('select 1 from kept'))
+    await until('it is asked about', async () => isDone || (await some(`select 1 ${waiting}`)))
+    expect(isDone).toBe(false)
+    standby.thaw()
+    await done
+  })
+
   test('a standby alone is refused in words', async () => {
     await expect(portOf(poolOf(placeOf(standby.port)))).rejects.toThrow(
       'the database cannot be used: it is a standby, which takes no writes',
