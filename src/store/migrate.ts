@@ -25,6 +25,7 @@ import * as recordings from './migrations/0020-recordings.ts'
 import * as changes from './migrations/0021-changes.ts'
 import * as sharedState from './migrations/0022-shared-state.ts'
 import * as idempotencyClaims from './migrations/0023-idempotency-claims.ts'
+import * as checkouts from './migrations/0025-checkouts.ts'
 
 /** In order; a released migration is never changed, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -49,6 +50,7 @@ export const MIGRATIONS: readonly Migration[] = [
   changes,
   sharedState,
   idempotencyClaims,
+  checkouts,
 ]
 
 /** Schema version of a database that this program has opened. */
