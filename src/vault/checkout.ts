@@ -13,7 +13,9 @@ import {
 import type { Secret } from '../model/secret.ts'
 import { DuplicateError, MissingReferenceError } from '../store/engine/errors.ts'
 import type { Store } from '../store/store.ts'
-import type { Credential } from './credentials.ts'
+import { type Credential, wipe as wipeOne } from './credentials.ts'
+import { KeyRewriter } from './formats/rewriter.ts'
+import type { KeyFormat } from './formats/write.ts'
 import type { Vault } from './vault.ts'
 
 export interface CheckoutWish {
@@ -21,6 +23,10 @@ export interface CheckoutWish {
   duration?: number
   comment?: string
   ticket?: string
+  /** Form of the key's file; as it is stored, unless this or the passphrase is given. */
+  keyFormat?: KeyFormat
+  /** To encrypt the key with. */
+  passphrase?: string
 }
 
 export interface CheckedOut {
@@ -71,6 +77,7 @@ export class Checkouts {
   readonly #store: CheckoutStore
   readonly #vault: Vault
   readonly #sessions: SessionHolds | undefined
+  readonly #rewriter = new KeyRewriter()
 
   constructor(store: CheckoutStore, vault: Vault, sessions?: SessionHolds) {
     this.#store = store
@@ -79,10 +86,10 @@ export class Checkouts {
   }
 
   /**
-   * Returns the account's secret. `now` in milliseconds since the epoch; `apiKey`: the key that asks in the
+   * Returns the account's secret, and stores the checkout before. `now` in milliseconds since the epoch; `apiKey`: the key that asks in the
    * user's name.
-   * @throws CheckoutError `not_allowed` without an authorization, `no_secret` if the account has none,
-   * `too_long` if its policy allows no such duration, `checked_out` if it locks the account for another user
+   * @throws RewriterBusyError, CheckoutError `not_allowed` without an authorization, `no_secret` if the account has none
+   * (or no key, if the wish is about one), `too_long` if its policy allows no such duration, `checked_out` if it locks the account for another user
    */
   async checkout(
     user: Pick<User, 'id'>,
@@ -91,15 +98,19 @@ export class Checkouts {
     wish: CheckoutWish & { apiKey?: string } = {},
   ): Promise<CheckedOut> {
     const authorizationIds = await this.#authorizations(user, account)
-    const credentials = await this.#vault.credentials(account.id)
-    if (credentials.every(({ type }) => type === 'enable')) {
-      wipe(credentials)
-      throw new CheckoutError('no_secret', 'no secret is stored for this account')
-    }
-    const checkout = await this.#begin(user, account, now, wish).catch((error: unknown) => {
-      wipe(credentials)
+    const { keyFormat, passphrase, ...told } = wish
+    const format = keyFormat ?? (passphrase === undefined ? undefined : 'openssh')
+    const stored = await this.#vault.credentials(account.id)
+    let credentials = stored
+    let checkout: Checkout
+    try {
+      requireSecret(stored, format !== undefined)
+      checkout = await this.#begin(user, account, now, told)
+      if (format !== undefined) credentials = await this.#rewritten(stored, format, passphrase, checkout, now)
+    } catch (error) {
+      wipe(stored)
       throw error
-    })
+    }
     const out: CheckedOut = {
       checkoutId: checkout.id,
       login: account.accountLogin,
@@ -117,11 +128,33 @@ export class Checkouts {
     return out
   }
 
+  /** Returns the credentials with the key in that format. Ends the checkout if that is not possible. */
+  async #rewritten(
+    credentials: readonly Credential[],
+    format: KeyFormat,
+    passphrase: string | undefined,
+    checkout: Checkout,
+    now: number,
+  ): Promise<Credential[]> {
+    const rewritten = async (one: Credential): Promise<Credential> => {
+      if (one.type !== 'ssh_key') return one
+      const privateKey = await this.#rewriter.rewrite(one.privateKey, one.passphrase, format, passphrase)
+      wipeOne(one)
+      return { type: 'ssh_key', privateKey }
+    }
+    try {
+      return await Promise.all(credentials.map(rewritten))
+    } catch (error) {
+      await this.#store.checkouts.end(checkout.id, now)
+      throw error
+    }
+  }
+
   async #begin(
     user: Pick<User, 'id'>,
     account: Account,
     now: number,
-    { duration, ...told }: CheckoutWish & { apiKey?: string },
+    { duration, ...told }: Pick<CheckoutWish, 'duration' | 'comment' | 'ticket'> & { apiKey?: string },
   ): Promise<Checkout> {
     const policy = await this.#policyOf(account)
     const longest = policy.maxDuration
@@ -216,13 +249,15 @@ export class Checkouts {
 }
 
 function wipe(credentials: readonly Credential[]): void {
-  for (const credential of credentials) {
-    if (credential.type !== 'ssh_key') credential.password.wipe()
-    else {
-      credential.privateKey.wipe()
-      credential.passphrase?.wipe()
-    }
-  }
+  for (const credential of credentials) wipeOne(credential)
+}
+
+/** @throws CheckoutError `no_secret` */
+function requireSecret(credentials: readonly Credential[], isKey: boolean): void {
+  if (isKey && !credentials.some(({ type }) => type === 'ssh_key'))
+    throw new CheckoutError('no_secret', 'no SSH key is stored for this account')
+  if (credentials.every(({ type }) => type === 'enable'))
+    throw new CheckoutError('no_secret', 'no secret is stored for this account')
 }
 
 function checkedOut(until: number): CheckoutError {

@@ -1,6 +1,8 @@
+import ssh2 from 'ssh2'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { endExpiredCheckouts } from '../../src/broker/checkout-expiry.ts'
 import type { SessionRecord } from '../../src/model/objects.ts'
+import { opensshKey } from '../identity/keys.ts'
 import { type Answer, type Harness, startHarness } from './harness.ts'
 
 let h: Harness
@@ -47,8 +49,11 @@ const extend = (ref: string, id: string, cookie = ops) =>
   h.call('POST', `/accounts/${ref}/extend`, { cookie, body: { checkout_id: id } })
 
 /** Makes an account of srv1 that ops may check out, with a policy of its own, both of that name. */
-async function policyOf(name: string, policy: Record<string, unknown>): Promise<void> {
-  const credentials = [{ type: 'password', password: `canary-${name}` }]
+async function policyOf(
+  name: string,
+  policy: Record<string, unknown>,
+  credentials: unknown = [{ type: 'password', password: `canary-${name}` }],
+): Promise<void> {
   await must('/checkoutpolicies', { policy_name: name, ...policy })
   await must('/accounts', { account_name: name, device: 'srv1', checkout_policy: name, credentials })
   const accounts = [`${name}@local@srv1`]
@@ -130,6 +135,56 @@ describe('checkout', () => {
       expect([answer.status, answer.body]).toMatchObject([400, { error, details: [{ field }] }])
     }
     expect((await wish('root@local@srv1', {})).status).toBe(200)
+  })
+})
+
+describe('a private key', () => {
+  const { file, line } = opensshKey('ed25519', undefined, 'stored')
+  const publicOf = (text: string, passphrase?: string) => {
+    const key = ssh2.utils.parseKey(text, passphrase)
+    if (key instanceof Error) throw key
+    return key.getPublicSSH().toString('base64')
+  }
+
+  it('comes as it is stored, or in the form that is asked for', async () => {
+    const credentials = [{ type: 'ssh_key', private_key: file, passphrase: 'stored' }]
+    await policyOf('keyed', { enable_lock: true }, credentials)
+    for (const [body, expected] of [
+      [{}, { private_key: file, passphrase: 'stored' }],
+      [{ passphrase: 'new words' }, { private_key: expect.stringMatching(/BEGIN OPENSSH PRIVATE KEY/) }],
+      [
+        { key_format: 'pkcs8', passphrase: 'new words' },
+        { private_key: expect.stringMatching(/BEGIN ENCRYPTED PRIVATE KEY/) },
+      ],
+      [
+        { key_format: 'putty' },
+        { private_key: expect.stringMatching(/^PuTTY-User-Key-File-3: ssh-ed25519/) },
+      ],
+    ] as const) {
+      const { status, body: out, headers } = await wish('keyed@local@srv1', body)
+      const { checkout_id, expires: _, ...secret } = out
+      expect([status, secret]).toEqual([200, { login: 'keyed', ...expected }])
+      expect(headers['cache-control']).toBe('no-store')
+      if (out.private_key.includes('BEGIN OPENSSH')) {
+        const words = out.passphrase ?? ('passphrase' in body ? body.passphrase : undefined)
+        expect(publicOf(out.private_key, words)).toBe(line.split(' ')[1])
+      }
+      expect((await checkin('keyed@local@srv1', checkout_id)).status).toBe(204)
+    }
+    expect(JSON.stringify(await h.events()) + h.log.join('')).not.toContain('new words')
+  })
+
+  it('is not there, or has no such form', async () => {
+    const none = await wish('root@local@srv1', { key_format: 'putty' })
+    expect([none.status, none.body]).toMatchObject([
+      409,
+      { error: 'no_secret', details: [{ message: expect.stringContaining('no SSH key') }] },
+    ])
+    for (const body of [{ key_format: 'pem' }, { passphrase: '' }, { passphrase: 'a\nb' }]) {
+      const refused = await wish('keyed@local@srv1', body)
+      expect([refused.status, refused.body.error]).toEqual([400, 'invalid_field'])
+    }
+    expect((await checkout('keyed@local@srv1')).status).toBe(200)
   })
 })
 

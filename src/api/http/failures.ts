@@ -20,6 +20,7 @@ import {
   StoreUnavailableError,
 } from '../../store/engine/errors.ts'
 import { CheckoutError, type CheckoutRefusal } from '../../vault/checkout.ts'
+import { RewriterBusyError } from '../../vault/formats/rewriter.ts'
 import { ApiError, ERRORS, type ErrorCode, errorBody } from './errors.ts'
 
 /** Fastify's own errors (fastify.dev/docs/latest/Reference/Errors) that a client can cause. */
@@ -93,7 +94,7 @@ export function apiErrorOf(error: unknown): ApiError {
   if (error instanceof ContentsBusyError) return new ApiError('busy')
   if (error instanceof StoreBusyError || error instanceof ConflictError) return new ApiError('busy')
   if (error instanceof StoreUnavailableError) return new ApiError('store_unavailable')
-  if (error instanceof BusyError) return new ApiError('busy')
+  if (error instanceof BusyError || error instanceof RewriterBusyError) return new ApiError('busy')
   if (error instanceof BucketError) return new ApiError('object_store_unavailable')
   if (error instanceof SearchError) {
     const { fault, position, message } = error
@@ -116,7 +117,7 @@ export function apiErrorOf(error: unknown): ApiError {
 function checkoutErrorOf({ reason, message, until }: CheckoutError): ApiError {
   const code = CHECKOUT_CODES[reason]
   if (reason === 'too_long') return new ApiError(code, [{ field: 'duration', message }])
-  if (reason === 'not_extendable') return new ApiError(code, [{ message }])
+  if (reason === 'not_extendable' || reason === 'no_secret') return new ApiError(code, [{ message }])
   if (reason !== 'checked_out') return new ApiError(code)
   return new ApiError(code, [
     { message, ...(until !== undefined && { until: new Date(until).toISOString() }) },

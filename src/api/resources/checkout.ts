@@ -6,6 +6,8 @@ import { looksLikeId } from '../../model/names.ts'
 import type { Checkout, User } from '../../model/objects.ts'
 import { reaches } from '../../model/profiles.ts'
 import { type CheckedOut, CheckoutError, type CheckoutWish } from '../../vault/checkout.ts'
+import { MAX_PASSPHRASE_BYTES } from '../../vault/credentials.ts'
+import { KEY_FORMATS } from '../../vault/formats/write.ts'
 import { callerOf, userOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
 import { actor, record } from '../access/events.ts'
@@ -14,15 +16,15 @@ import { accountsMeant, ambiguous, type Placed, placeFields } from '../collectio
 import type { Api } from '../http/deps.ts'
 import { ApiError } from '../http/errors.ts'
 import { apiErrorOf, errorResponses } from '../http/failures.ts'
-import { exact, text, timeText, titled } from '../schema/fields.ts'
+import { exact, oneOf, text, timeText, titled } from '../schema/fields.ts'
 
 const Out = titled(
   'Checkout',
   exact({
     login: Type.String({ description: 'user name on the target' }),
     password: Type.Optional(Type.String()),
-    private_key: Type.Optional(Type.String({ description: 'OpenSSH or PEM' })),
-    passphrase: Type.Optional(Type.String({ description: 'of the private key' })),
+    private_key: Type.Optional(Type.String({ description: 'OpenSSH or PEM, or in the key_format' })),
+    passphrase: Type.Optional(Type.String({ description: 'of a private key as it is stored' })),
     checkout_id: Type.String(),
     expires: Type.String({ format: 'date-time' }),
   }),
@@ -35,6 +37,19 @@ const Wish = titled(
     ),
     comment: Type.Optional(text('what it is for; in the audit and in GET /checkouts', 256)),
     ticket: Type.Optional(text('number of a request in another system; likewise', 64)),
+    key_format: Type.Optional(
+      oneOf(
+        KEY_FORMATS,
+        "form of the private key's file; as it is stored, unless this or passphrase is given",
+      ),
+    ),
+    passphrase: Type.Optional(
+      Type.String({
+        maxLength: MAX_PASSPHRASE_BYTES,
+        pattern: '^[^\\u0000-\\u001f]+$',
+        description: 'encrypts the private key, which is handed out without one otherwise',
+      }),
+    ),
   }),
 )
 const checkoutId = Type.String({ minLength: 1, maxLength: 64 })
@@ -114,7 +129,12 @@ export function registerCheckout(app: Api, { deps }: Context): void {
       let out: CheckedOut
       try {
         const apiKey = callerOf(request).key?.keyName
-        const wish = { ...request.body, ...(apiKey !== undefined && { apiKey }) }
+        const { key_format: keyFormat, ...wishes } = request.body
+        const wish = {
+          ...wishes,
+          ...(keyFormat !== undefined && { keyFormat }),
+          ...(apiKey !== undefined && { apiKey }),
+        }
         out = await checkouts.checkout(user, placed.account, now, wish)
       } catch (error) {
         if (!(error instanceof CheckoutError)) throw error
@@ -211,6 +231,6 @@ function personOf(request: FastifyRequest): EventFields {
 }
 
 /** Returns what the user says about the checkout, as fields of its event. */
-function toldOf({ comment, ticket }: CheckoutWish): EventFields {
+function toldOf({ comment, ticket }: Pick<CheckoutWish, 'comment' | 'ticket'>): EventFields {
   return { ...(comment !== undefined && { reason: comment }), ...(ticket !== undefined && { ticket }) }
 }

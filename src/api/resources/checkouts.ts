@@ -50,7 +50,6 @@ const Force = titled(
   'ForcedCheckin',
   exact({
     comment: Type.String({
-      minLength: 1,
       maxLength: 256,
       pattern: '\\S',
       description: 'why; kept, and shown',
