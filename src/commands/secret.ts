@@ -87,7 +87,7 @@ function wantedOf(invocation: Invocation): Wanted {
 /** Returns the program's environment, without the API key. @throws Error if the account has no such secret */
 function environmentOf(out: HandedOut, wanted: Wanted, folder: SecretFolder): NodeJS.ProcessEnv {
   const { [KEY_VARIABLE]: _key, ...own } = process.env
-  const environment = { ...own, [LOGIN_VARIABLE]: out.login }
+  const environment: NodeJS.ProcessEnv = { ...own, [LOGIN_VARIABLE]: out.login }
   if (wanted.env !== undefined) {
     const password = passwordOf(out)
     if (password.includes('\0')) throw new Error('a variable cannot hold this password: use --file')

@@ -11,7 +11,7 @@ alter table checkouts add column ticket text not null default '';
 -- empty: nobody
 alter table checkouts add column forced_by text not null default '';
 alter table checkouts add column forced_comment text not null default '';
-create index checkouts_by_begin on checkouts (begin_time);
+create index checkouts_by_begin on checkouts (begin_time desc, id);
 -- those that have to be ended
 create index checkouts_out on checkouts (expires) where end_time is null;
 `
