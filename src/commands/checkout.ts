@@ -13,7 +13,7 @@ export const WISH_OPTIONS = {
   'key-format': { type: 'string' },
 } as const satisfies ParseArgsOptionsConfig
 
-/** What the broker hands out. */
+/** The answer to a checkout. */
 export interface HandedOut {
   login: string
   password?: string
@@ -43,7 +43,7 @@ export async function checkOut(
   })) as HandedOut
 }
 
-/** @throws RemoteError with status 404 if it is over */
+/** @throws RemoteError with status 404 if it has ended or expired */
 export async function checkIn(remote: Remote, account: string, id: string): Promise<void> {
   await remote.post(pathOf(account, 'checkin'), { checkout_id: id })
 }

@@ -11,7 +11,7 @@ import { type Command, type Invocation, textOption, UsageError } from './command
 import { plain } from './output.ts'
 import { KEY_VARIABLE, REMOTE_OPTIONS, Remote, RemoteError } from './remote.ts'
 
-/** Signals that are passed on to the program. */
+/** Signals for the program, which this process receives. */
 const SIGNALS = ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGUSR1', 'SIGUSR2'] as const
 /** Those of a terminal's keys reach the program from there. */
 const FROM_KEYS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGQUIT']

@@ -258,7 +258,7 @@ export interface Checkout {
   end?: number
   /** Name of the API key that requested the checkout. */
   apiKey?: string
-  /** Given by its user: what for, and the number of a request elsewhere. */
+  /** Purpose, and number of a request in another system, as its user gave them. */
   comment?: string
   ticket?: string
   /** Present if another user ended it. */

@@ -1,4 +1,4 @@
-/** Who has which secret: the checkouts, and the sessions that hold an account; and how one is taken back. */
+/** Checkouts, and running sessions with a stored account: their list, and the forced end of a checkout. */
 import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { looksLikeId } from '../../model/names.ts'

@@ -11,7 +11,7 @@ export interface KeyParts {
   comment: string
   /** The public key, in SSH's form. */
   blob: Buffer
-  /** What follows the type in a private key of OpenSSH's form. */
+  /** Fields behind the type in a private key of OpenSSH's form. */
   openssh: Buffer
   /** The private fields of PuTTY's form. */
   putty: Buffer

@@ -34,7 +34,7 @@ export function writeKey(parts: KeyParts, format: KeyFormat, passphrase: string 
 }
 
 function openssh({ type, blob, openssh: fields, comment }: KeyParts, passphrase: string | undefined): string {
-  // Twice the same: shows whoever decrypts it that the passphrase was right.
+  // Repeated, so that a reader can tell a wrong passphrase.
   const check = randomBytes(4)
   const plain = Buffer.concat([check, check, string(type), fields, string(comment)])
   const block = passphrase === undefined ? 8 : BLOCK
