@@ -84,6 +84,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/store/long-search.test.ts',
     'test/threads/thread.test.ts',
     'test/vault/{authority,checkout,vault}.test.ts',
+    'test/vault/formats/formats.test.ts',
     'test/workers/{process,workers}.test.ts',
   ],
   unit: ['test/**/*.test.ts'],

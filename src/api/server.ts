@@ -53,6 +53,7 @@ import { registerApprovals, registerTimeframes } from './resources/approvals.ts'
 import { registerAuthorizations } from './resources/authorizations.ts'
 import { registerCheckout } from './resources/checkout.ts'
 import { registerCheckoutPolicies } from './resources/checkout-policies.ts'
+import { registerCheckouts } from './resources/checkouts.ts'
 import { registerConnectionPolicies } from './resources/connection-policies.ts'
 import { registerDevices } from './resources/devices.ts'
 import { registerDomains, registerLocalDomains } from './resources/domains.ts'
@@ -96,6 +97,7 @@ const RESOURCES = [
   registerDomains,
   registerAccounts,
   registerCheckout,
+  registerCheckouts,
   registerTargetGroups,
   registerAuthorizations,
   registerApiKeys,

@@ -172,9 +172,10 @@ export class Opening {
     const { store, running, now } = this.#options
     if (accountId === undefined) return await work()
     const release = await claimAccount(store, running, accountId, person.id, now())
-    if (!release) {
+    if (typeof release !== 'function') {
+      const until = release.until === undefined ? '' : ` until ${new Date(release.until).toISOString()}`
       throw new Denial(
-        'somebody else is using this account, and its checkout policy locks it: try again later',
+        `somebody else is using this account, and its checkout policy locks it${until}: try again later`,
       )
     }
     try {

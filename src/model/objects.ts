@@ -115,7 +115,11 @@ export interface CheckoutPolicy {
   description: string
   /** During a checkout no other user can check the secret out or open a session with it. */
   enableLock: boolean
-  /** Seconds until a checkout expires. */
+  /** Seconds until a checkout expires whose user names no duration: `maxDuration` if absent. */
+  duration?: number
+  /** Seconds that one extension adds; 0 if there is none. */
+  extension: number
+  /** Seconds that a checkout lasts at most, with all its extensions. */
   maxDuration: number
   isFactory: boolean
 }
@@ -254,6 +258,22 @@ export interface Checkout {
   end?: number
   /** Name of the API key that requested the checkout. */
   apiKey?: string
+  /** Purpose, and number of a request in another system, as its user gave them. */
+  comment?: string
+  ticket?: string
+  /** Present if another user ended it. */
+  forced?: { by: string; comment: string }
+}
+
+/** A checkout, or a running session with a stored account, by the names of what it is about. */
+export interface CheckoutRecord extends Omit<Checkout, 'accountId' | 'userId' | 'expires'> {
+  kind: 'checkout' | 'session'
+  user: string
+  account: string
+  domain: string
+  device: string
+  /** Absent for a session, which holds the account until it ends. */
+  expires?: number
 }
 
 /** One session through the bastion: metadata for the audit (docs/api.md). */

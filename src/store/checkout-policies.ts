@@ -1,9 +1,10 @@
+import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { CheckoutPolicy } from '../model/objects.ts'
 import { FactoryError } from './engine/errors.ts'
 import type { CheckoutPolicyRow, Db, StoreContext } from './migrations/schema.ts'
 import { namedRepository } from './named.ts'
-import { flag, key, refuseInUse, setColumns } from './query.ts'
+import { cleared, flag, key, refuseInUse, setColumns } from './query.ts'
 import { column } from './searchable.ts'
 import type { Repository } from './store.ts'
 
@@ -12,10 +13,12 @@ export const CHECKOUT_POLICY_FIELDS = {
   policy_name: column('name', 'name_key'),
   description: column('text', 'description'),
   enable_lock: column('flag', 'enable_lock'),
+  duration: { kind: 'integer', value: sql`coalesce(duration, max_duration)` },
+  extension: column('integer', 'extension'),
   max_duration: column('integer', 'max_duration'),
   is_factory: column('flag', 'is_factory'),
   id: column('id', 'id'),
-}
+} as const
 
 /** Factory policies can be changed, but neither renamed nor removed: other objects rely on them. */
 export function checkoutPolicyRepository(context: StoreContext): Repository<CheckoutPolicy> {
@@ -37,6 +40,8 @@ export function checkoutPolicyRepository(context: StoreContext): Repository<Chec
           name_key: nameKey(object.policyName),
           description: object.description,
           enable_lock: Number(object.enableLock),
+          duration: object.duration ?? null,
+          extension: object.extension,
           max_duration: object.maxDuration,
           is_factory: 0,
         })
@@ -51,6 +56,8 @@ export function checkoutPolicyRepository(context: StoreContext): Repository<Chec
         name_key: key(change.policyName),
         description: change.description,
         enable_lock: flag(change.enableLock),
+        duration: cleared(change, 'duration'),
+        extension: change.extension,
         max_duration: change.maxDuration,
       })
     },
@@ -82,6 +89,8 @@ function policy(row: CheckoutPolicyRow): CheckoutPolicy {
     policyName: row.policy_name,
     description: row.description,
     enableLock: row.enable_lock !== 0,
+    ...(row.duration !== null && { duration: row.duration }),
+    extension: row.extension,
     maxDuration: row.max_duration,
     isFactory: row.is_factory !== 0,
   }

@@ -26,6 +26,7 @@ import * as changes from './migrations/0021-changes.ts'
 import * as sharedState from './migrations/0022-shared-state.ts'
 import * as idempotencyClaims from './migrations/0023-idempotency-claims.ts'
 import * as invitations from './migrations/0024-invitations.ts'
+import * as checkouts from './migrations/0025-checkouts.ts'
 
 /** In order; a released migration is never changed, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -51,6 +52,7 @@ export const MIGRATIONS: readonly Migration[] = [
   sharedState,
   idempotencyClaims,
   invitations,
+  checkouts,
 ]
 
 /** Schema version of a database that this program has opened. */

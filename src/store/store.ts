@@ -12,6 +12,7 @@ import type {
   Authorization,
   Checkout,
   CheckoutPolicy,
+  CheckoutRecord,
   ConnectionPolicy,
   Device,
   Domain,
@@ -342,6 +343,16 @@ export interface HostKeyRepository extends Repository<HostKey> {
   pinFirst(key: Omit<HostKey, 'id' | 'state'>): Promise<HostKey | undefined>
 }
 
+export interface CheckoutFilter {
+  /** Milliseconds since the epoch. */
+  now: number
+  /** Those that are out, or that have ended. */
+  status?: 'current' | 'closed'
+  /** Only this user's. */
+  of?: Pick<User, 'id' | 'userName'>
+  id?: Id
+}
+
 export interface CheckoutRepository {
   find(id: Id): Promise<Checkout | undefined>
   /** Returns checkouts of the account that are open at `now`. */
@@ -352,8 +363,21 @@ export interface CheckoutRepository {
   expired(now: number, limit: number): Promise<Checkout[]>
   /** Creates a checkout in one transaction. Fails with DuplicateError if `exclusive` and another is open. */
   create(checkout: Omit<Checkout, 'id'>, exclusive: boolean): Promise<Checkout>
-  /** @throws MissingReferenceError if there is none of that id, or it has ended already */
-  end(id: Id, time: number): Promise<void>
+  /**
+   * Returns checkouts, and the running sessions with a stored account, the newest first.
+   * @throws SortError, SearchError, StoreBusyError
+   */
+  list(filter: CheckoutFilter, page?: Page): Promise<Listed<CheckoutRecord>>
+  /**
+   * Moves the end of a checkout that is out, and expires at `from`, to `to`.
+   * @throws MissingReferenceError if it has ended, ChangedError if its end was moved meanwhile
+   */
+  extend(id: Id, from: number, to: number): Promise<void>
+  /**
+   * Ends a checkout; `forced`: for another user than its own.
+   * @throws MissingReferenceError if there is none of that id, or it has ended already
+   */
+  end(id: Id, time: number, forced?: Checkout['forced']): Promise<void>
 }
 
 export interface SessionRepository {

@@ -13,8 +13,21 @@ import {
 import type { Secret } from '../model/secret.ts'
 import { DuplicateError, MissingReferenceError } from '../store/engine/errors.ts'
 import type { Store } from '../store/store.ts'
-import type { Credential } from './credentials.ts'
+import { type Credential, wipe as wipeOne } from './credentials.ts'
+import { KeyRewriter } from './formats/rewriter.ts'
+import type { KeyFormat } from './formats/write.ts'
 import type { Vault } from './vault.ts'
+
+export interface CheckoutWish {
+  /** Seconds. */
+  duration?: number
+  comment?: string
+  ticket?: string
+  /** Form of the key's file; as it is stored, unless this or the passphrase is given. */
+  keyFormat?: KeyFormat
+  /** To encrypt the key with. */
+  passphrase?: string
+}
 
 export interface CheckedOut {
   checkoutId: Id
@@ -29,18 +42,27 @@ export interface CheckedOut {
 }
 
 /**
- * Why a checkout or check-in was refused, for the audit; `not_out` covers another user's, expired, returned
- * and unknown checkouts.
+ * Why a checkout, extension or check-in was refused, for the audit; `not_out` covers another user's, expired,
+ * returned and unknown checkouts.
  */
-export type CheckoutRefusal = 'not_allowed' | 'no_secret' | 'checked_out' | 'not_out'
+export type CheckoutRefusal =
+  | 'not_allowed'
+  | 'no_secret'
+  | 'checked_out'
+  | 'too_long'
+  | 'not_extendable'
+  | 'not_out'
 
 export class CheckoutError extends Error {
   override readonly name = 'CheckoutError'
   readonly reason: CheckoutRefusal
+  /** When an account that is checked out will be free at the latest, in milliseconds since the epoch. */
+  readonly until: number | undefined
 
-  constructor(reason: CheckoutRefusal, message: string) {
+  constructor(reason: CheckoutRefusal, message: string, until?: number) {
     super(message)
     this.reason = reason
+    this.until = until
   }
 }
 
@@ -55,6 +77,7 @@ export class Checkouts {
   readonly #store: CheckoutStore
   readonly #vault: Vault
   readonly #sessions: SessionHolds | undefined
+  readonly #rewriter = new KeyRewriter()
 
   constructor(store: CheckoutStore, vault: Vault, sessions?: SessionHolds) {
     this.#store = store
@@ -63,36 +86,31 @@ export class Checkouts {
   }
 
   /**
-   * Returns the account's secret. `now` in milliseconds since the epoch; `apiKey`: the key that asks in the
+   * Returns the account's secret, and stores the checkout before. `now` in milliseconds since the epoch; `apiKey`: the key that asks in the
    * user's name.
-   * @throws CheckoutError `not_allowed` without an authorization, `no_secret` if the account has none,
-   * `checked_out` if its policy locks it for another checkout
+   * @throws RewriterBusyError, CheckoutError `not_allowed` without an authorization, `no_secret` if the account has none
+   * (or no key, if the wish is about one), `too_long` if its policy allows no such duration, `checked_out` if it locks the account for another user
    */
   async checkout(
     user: Pick<User, 'id'>,
     account: Account,
     now: number,
-    apiKey?: string,
+    wish: CheckoutWish & { apiKey?: string } = {},
   ): Promise<CheckedOut> {
-    const authorizationIds = await this.#store.access.retrievalAuthorizations(user.id, account.id)
-    if (authorizationIds.length === 0) {
-      throw new CheckoutError(
-        'not_allowed',
-        'the account does not exist, or you may not check its secret out',
-      )
-    }
-    const credentials = await this.#vault.credentials(account.id)
-    if (credentials.every(({ type }) => type === 'enable')) {
-      wipe(credentials)
-      throw new CheckoutError('no_secret', 'no secret is stored for this account')
-    }
-    const policy = await this.#store.checkoutPolicies.find(
-      account.checkoutPolicyId ?? DEFAULT_CHECKOUT_POLICY,
-    )
-    const checkout = await this.#begin(user, account, policy, now, apiKey).catch((error: unknown) => {
-      wipe(credentials)
+    const authorizationIds = await this.#authorizations(user, account)
+    const { keyFormat, passphrase, ...told } = wish
+    const format = keyFormat ?? (passphrase === undefined ? undefined : 'openssh')
+    const stored = await this.#vault.credentials(account.id)
+    let credentials = stored
+    let checkout: Checkout
+    try {
+      requireSecret(stored, format !== undefined)
+      checkout = await this.#begin(user, account, now, told)
+      if (format !== undefined) credentials = await this.#rewritten(stored, format, passphrase, checkout, now)
+    } catch (error) {
+      wipe(stored)
       throw error
-    })
+    }
     const out: CheckedOut = {
       checkoutId: checkout.id,
       login: account.accountLogin,
@@ -110,30 +128,57 @@ export class Checkouts {
     return out
   }
 
+  /** Returns the credentials with the key in that format. Ends the checkout if that is not possible. */
+  async #rewritten(
+    credentials: readonly Credential[],
+    format: KeyFormat,
+    passphrase: string | undefined,
+    checkout: Checkout,
+    now: number,
+  ): Promise<Credential[]> {
+    const rewritten = async (one: Credential): Promise<Credential> => {
+      if (one.type !== 'ssh_key') return one
+      const privateKey = await this.#rewriter.rewrite(one.privateKey, one.passphrase, format, passphrase)
+      wipeOne(one)
+      return { type: 'ssh_key', privateKey }
+    }
+    try {
+      return await Promise.all(credentials.map(rewritten))
+    } catch (error) {
+      await this.#store.checkouts.end(checkout.id, now)
+      throw error
+    }
+  }
+
   async #begin(
     user: Pick<User, 'id'>,
     account: Account,
-    policy: CheckoutPolicy | undefined,
     now: number,
-    apiKey: string | undefined,
+    { duration, ...told }: Pick<CheckoutWish, 'duration' | 'comment' | 'ticket'> & { apiKey?: string },
   ): Promise<Checkout> {
-    // A rule that cannot be evaluated denies.
-    if (!policy) throw new CheckoutError('not_allowed', 'the checkout policy of the account is gone')
+    const policy = await this.#policyOf(account)
+    const longest = policy.maxDuration
+    if (duration !== undefined && longest < duration) {
+      throw new CheckoutError(
+        'too_long',
+        `the account's policy allows a checkout of ${longest} seconds, not of ${duration}`,
+      )
+    }
+    const lasts = duration ?? Math.min(policy.duration ?? longest, longest)
     const isHeld = () => policy.enableLock && this.#sessions?.holdFor(account.id, user.id)
-    if (isHeld()) throw checkedOut()
-    const expires = now + policy.maxDuration * 1000
+    if (isHeld()) throw heldBySession()
     const begun = {
       accountId: account.id,
       userId: user.id,
       begin: now,
-      expires,
-      ...(apiKey !== undefined && { apiKey }),
+      expires: now + lasts * 1000,
+      ...told,
     }
     const checkout = await this.#create(begun, policy.enableLock)
     if (!isHeld()) return checkout
     // A session has begun meanwhile.
     await this.#store.checkouts.end(checkout.id, now)
-    throw checkedOut()
+    throw heldBySession()
   }
 
   async #create(checkout: Omit<Checkout, 'id'>, isExclusive: boolean): Promise<Checkout> {
@@ -141,8 +186,44 @@ export class Checkouts {
       return await this.#store.checkouts.create(checkout, isExclusive)
     } catch (error) {
       if (!(error instanceof DuplicateError)) throw error
-      throw checkedOut()
+      const { accountId, begin } = checkout
+      const out = await this.#store.checkouts.active(accountId, begin)
+      throw checkedOut(Math.max(begin, ...out.map(({ expires }) => expires)))
     }
+  }
+
+  /** @throws CheckoutError `not_allowed` if there are none */
+  async #authorizations(user: Pick<User, 'id'>, account: Pick<Account, 'id'>): Promise<Id[]> {
+    const ids = await this.#store.access.retrievalAuthorizations(user.id, account.id)
+    if (ids.length > 0) return ids
+    throw new CheckoutError('not_allowed', 'the account does not exist, or you may not check its secret out')
+  }
+
+  /** @throws CheckoutError if there is none: a rule that cannot be evaluated denies */
+  async #policyOf(account: Account): Promise<CheckoutPolicy> {
+    const policy = await this.#store.checkoutPolicies.find(
+      account.checkoutPolicyId ?? DEFAULT_CHECKOUT_POLICY,
+    )
+    if (!policy) throw new CheckoutError('not_allowed', 'the checkout policy of the account is gone')
+    return policy
+  }
+
+  /**
+   * Returns the end that one extension by the account's policy gives to a checkout, in milliseconds since the epoch.
+   * @throws CheckoutError `not_allowed` if the user has lost the authorization, `not_extendable` if the policy allows
+   * no extension, or no more
+   */
+  async extendedEnd(user: Pick<User, 'id'>, account: Account, checkout: Checkout): Promise<number> {
+    await this.#authorizations(user, account)
+    const { extension, maxDuration } = await this.#policyOf(account)
+    const end = Math.min(checkout.expires + extension * 1000, checkout.begin + maxDuration * 1000)
+    if (checkout.expires < end) return end
+    throw new CheckoutError(
+      'not_extendable',
+      extension === 0
+        ? "the account's policy allows no extension"
+        : `the account's policy allows ${maxDuration} seconds in all, which the checkout has`,
+    )
   }
 
   /**
@@ -168,17 +249,31 @@ export class Checkouts {
 }
 
 function wipe(credentials: readonly Credential[]): void {
-  for (const credential of credentials) {
-    if (credential.type !== 'ssh_key') credential.password.wipe()
-    else {
-      credential.privateKey.wipe()
-      credential.passphrase?.wipe()
-    }
-  }
+  for (const credential of credentials) wipeOne(credential)
 }
 
-function checkedOut(): CheckoutError {
-  return new CheckoutError('checked_out', 'the account is in use, and its policy locks it until that is over')
+/** @throws CheckoutError `no_secret` */
+function requireSecret(credentials: readonly Credential[], isKey: boolean): void {
+  if (isKey && !credentials.some(({ type }) => type === 'ssh_key'))
+    throw new CheckoutError('no_secret', 'no SSH key is stored for this account')
+  if (credentials.every(({ type }) => type === 'enable'))
+    throw new CheckoutError('no_secret', 'no secret is stored for this account')
+}
+
+function checkedOut(until: number): CheckoutError {
+  const text = new Date(until).toISOString()
+  return new CheckoutError(
+    'checked_out',
+    `the account is checked out, and its policy locks it until ${text}, or until it is returned`,
+    until,
+  )
+}
+
+function heldBySession(): CheckoutError {
+  return new CheckoutError(
+    'checked_out',
+    "another user's session uses the account, and its policy locks it until that ends",
+  )
 }
 
 function notOut(): CheckoutError {

@@ -141,7 +141,9 @@ describe('with it', () => {
       const other = one.path.endsWith('/live') ? 409 : one.path.endsWith('/matches') ? 400 : 200
       // Guests of another user's session are visible to callers that may end it.
       const isHidden = one.path.endsWith('/invitations') && !mayUse('POST /sessions/:ref/kill', profile)
-      const isGone = one.path.startsWith('/approvals') || isHidden
+      // Another user's checkout is visible to callers that may view sessions.
+      const isOthers = one.path.startsWith('/checkouts') && !mayUse('GET /sessions', profile)
+      const isGone = one.path.startsWith('/approvals') || isHidden || isOthers
       expect(answer.status, one.route).toBe(isGone ? 404 : other)
       expect((await ask(one, as, NOBODYS)).status, one.route).toBe(404)
     }

@@ -392,7 +392,7 @@ export const TIERS: readonly Tier[] = [
       },
       'src/access': { isPure: true, may: ['src/model', 'src/store'] },
       'src/identity': { may: ['src/dns', 'src/model', 'src/ssh-wire', 'src/store'] },
-      'src/vault': { may: ['src/model', 'src/store', 'src/store/engine'] },
+      'src/vault': { may: ['src/model', 'src/store', 'src/store/engine', 'src/threads'] },
       'src/audit/journal': {
         may: [
           'recordings/container',

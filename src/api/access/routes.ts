@@ -72,6 +72,12 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   ...tables(),
   'POST /accounts/:ref/checkout': needs('checkout', 'execute'),
   'POST /accounts/:ref/checkin': needs('checkout', 'execute'),
+  'POST /accounts/:ref/extend': needs('checkout', 'execute'),
+  /** One's own with `checkout: execute`, everybody's with `sessions: view`: the handler checks it. */
+  'GET /checkouts': 'signed_in',
+  'GET /checkouts/:ref': 'signed_in',
+  /** Ends another user's access, as ending a session does. */
+  'POST /checkouts/:ref/checkin': needs('sessions', 'execute'),
   'GET /targets': needs('targets', 'view'),
   /** Opens only targets that the user may open; the ticket is a secret, so this counts as a checkout. */
   'POST /targets/:ref/ticket': needs('checkout', 'execute'),

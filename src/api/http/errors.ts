@@ -89,7 +89,13 @@ export const ERRORS = {
   },
   checked_out: {
     status: 409,
-    description: 'another user has checked the secret out, and its policy allows one at a time',
+    description:
+      'the account is in use, and its policy allows one at a time; details say until when, try again then',
+  },
+  not_extendable: {
+    status: 409,
+    description:
+      'the policy of the account allows no extension, or no more; see details, and check the secret out again',
   },
   in_use: {
     status: 409,
@@ -208,6 +214,8 @@ export interface ErrorDetail {
   message: string
   /** Offset of the error in an expression, in characters from 0. */
   position?: number
+  /** When it will be possible at the latest, RFC 3339. */
+  until?: string
 }
 
 /** Body of every answer that is not a success. */

@@ -20,6 +20,7 @@ import {
   StoreUnavailableError,
 } from '../../store/engine/errors.ts'
 import { CheckoutError, type CheckoutRefusal } from '../../vault/checkout.ts'
+import { RewriterBusyError } from '../../vault/formats/rewriter.ts'
 import { ApiError, ERRORS, type ErrorCode, errorBody } from './errors.ts'
 
 /** Fastify's own errors (fastify.dev/docs/latest/Reference/Errors) that a client can cause. */
@@ -48,6 +49,9 @@ export const ErrorSchema = Type.Object(
         position: Type.Optional(
           Type.Integer({ description: 'in an expression: offset of the fault, in characters from 0' }),
         ),
+        until: Type.Optional(
+          Type.String({ format: 'date-time', description: 'when it will be possible at the latest' }),
+        ),
       }),
     ),
   },
@@ -63,6 +67,8 @@ const CHECKOUT_CODES: Readonly<Record<CheckoutRefusal, ErrorCode>> = {
   no_secret: 'no_secret',
   checked_out: 'checked_out',
   not_allowed: 'not_found',
+  too_long: 'invalid_field',
+  not_extendable: 'not_extendable',
   not_out: 'not_found',
 }
 
@@ -84,11 +90,11 @@ export function apiErrorOf(error: unknown): ApiError {
       ? new ApiError('not_found')
       : new ApiError('unknown_reference', [{ message: error.message }])
   }
-  if (error instanceof CheckoutError) return new ApiError(CHECKOUT_CODES[error.reason])
+  if (error instanceof CheckoutError) return checkoutErrorOf(error)
   if (error instanceof ContentsBusyError) return new ApiError('busy')
   if (error instanceof StoreBusyError || error instanceof ConflictError) return new ApiError('busy')
   if (error instanceof StoreUnavailableError) return new ApiError('store_unavailable')
-  if (error instanceof BusyError) return new ApiError('busy')
+  if (error instanceof BusyError || error instanceof RewriterBusyError) return new ApiError('busy')
   if (error instanceof BucketError) return new ApiError('object_store_unavailable')
   if (error instanceof SearchError) {
     const { fault, position, message } = error
@@ -106,6 +112,16 @@ export function apiErrorOf(error: unknown): ApiError {
   if (error instanceof SyntaxError && 'statusCode' in error && error.statusCode === 400)
     return new ApiError('malformed_body')
   return new ApiError('internal')
+}
+
+function checkoutErrorOf({ reason, message, until }: CheckoutError): ApiError {
+  const code = CHECKOUT_CODES[reason]
+  if (reason === 'too_long') return new ApiError(code, [{ field: 'duration', message }])
+  if (reason === 'not_extendable' || reason === 'no_secret') return new ApiError(code, [{ message }])
+  if (reason !== 'checked_out') return new ApiError(code)
+  return new ApiError(code, [
+    { message, ...(until !== undefined && { until: new Date(until).toISOString() }) },
+  ])
 }
 
 export function errorCodeOf(error: unknown): ErrorCode {

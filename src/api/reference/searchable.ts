@@ -4,6 +4,7 @@ import { ACCOUNT_FIELDS } from '../../store/accounts.ts'
 import { API_KEY_FIELDS } from '../../store/api-keys.ts'
 import { AUTHORIZATION_FIELDS } from '../../store/authorizations.ts'
 import { CHECKOUT_POLICY_FIELDS } from '../../store/checkout-policies.ts'
+import { CHECKOUT_FIELDS } from '../../store/checkouts.ts'
 import { CONNECTION_POLICY_FIELDS } from '../../store/connection-policies.ts'
 import { DEVICE_FIELDS } from '../../store/devices.ts'
 import { DOMAIN_FIELDS } from '../../store/domains.ts'
@@ -34,6 +35,7 @@ export const SEARCHABLE: Readonly<Record<string, Fields>> = {
   '/apikeys': API_KEY_FIELDS,
   '/profiles': PROFILE_FIELDS,
   '/checkoutpolicies': CHECKOUT_POLICY_FIELDS,
+  '/checkouts': CHECKOUT_FIELDS,
   '/connectionpolicies': CONNECTION_POLICY_FIELDS,
   '/timeframes': TIMEFRAME_FIELDS,
   '/hostkeys': HOST_KEY_FIELDS,

@@ -4,22 +4,37 @@ import type { Context, ResourceContext } from '../access/context.ts'
 import { registerCollection } from '../collection/collection.ts'
 import { resource } from '../collection/resource.ts'
 import type { Api } from '../http/deps.ts'
+import { fieldError } from '../http/errors.ts'
 import { checkName, exact, name, partial, shown, text } from '../schema/fields.ts'
 
 const MAX_DURATION = 30 * 24 * 3600
+const STANDARD_DURATION = 3600
 const policyName = name('unique', 'one-at-a-time')
 const enableLock = Type.Boolean({
   description: 'while the secret is checked out, no other user can check it out or open a session with it',
 })
+const duration = Type.Integer({
+  minimum: 1,
+  maximum: MAX_DURATION,
+  description:
+    'seconds until a checkout expires that names no duration; as long as max_duration unless given',
+})
+const extension = Type.Integer({
+  minimum: 0,
+  maximum: MAX_DURATION,
+  description: 'seconds that one extension adds; 0, unless given: none is possible',
+})
 const maxDuration = Type.Integer({
   minimum: 1,
   maximum: MAX_DURATION,
-  description: 'seconds that a checkout lasts at most; 3600 unless given',
+  description: 'seconds that a checkout lasts at most, with all its extensions; 3600 unless given',
 })
 const Create = exact({
   policy_name: policyName,
   description: Type.Optional(text('what the policy is for')),
   enable_lock: Type.Optional(enableLock),
+  duration: Type.Optional(duration),
+  extension: Type.Optional(extension),
   max_duration: Type.Optional(maxDuration),
 })
 const Update = partial(Create)
@@ -28,6 +43,8 @@ const View = exact({
   policy_name: policyName,
   description: Type.String(),
   enable_lock: enableLock,
+  duration,
+  extension,
   max_duration: maxDuration,
   is_factory: Type.Boolean({ description: 'there from the first start: can be neither renamed nor removed' }),
 })
@@ -40,10 +57,17 @@ export function checkoutPolicyResource(context: ResourceContext) {
     own?: CheckoutPolicy,
   ): Promise<Partial<Omit<CheckoutPolicy, 'id'>>> => {
     await checkName('policy_name', body.policy_name, own, store.checkoutPolicies, 'policyName')
+    const longest = body.max_duration ?? own?.maxDuration ?? STANDARD_DURATION
+    const lasts = body.duration ?? own?.duration ?? longest
+    if (longest < lasts) {
+      throw fieldError('invalid_field', 'duration', `${lasts} is more than max_duration, which is ${longest}`)
+    }
     return {
       ...(body.policy_name !== undefined && { policyName: body.policy_name }),
       ...(body.description !== undefined && { description: body.description }),
       ...(body.enable_lock !== undefined && { enableLock: body.enable_lock }),
+      ...(body.duration !== undefined && { duration: body.duration }),
+      ...(body.extension !== undefined && { extension: body.extension }),
       ...(body.max_duration !== undefined && { maxDuration: body.max_duration }),
     }
   }
@@ -53,7 +77,7 @@ export function checkoutPolicyResource(context: ResourceContext) {
     type: 'checkoutpolicy',
     title: 'Checkout policies',
     description:
-      'Rules for checking out the secrets of the accounts that use the policy. The broker enforces them, whatever the client does; a running checkout keeps its end.',
+      'Rules for checking out the secrets of the accounts that use the policy. The broker enforces them, whatever the client does; a running checkout keeps its end, and is extended by the rules of that moment.',
     create: {
       schema: Create,
       async plan(body) {
@@ -63,7 +87,8 @@ export function checkoutPolicyResource(context: ResourceContext) {
             policyName: body.policy_name,
             description: '',
             enableLock: false,
-            maxDuration: 3600,
+            extension: 0,
+            maxDuration: STANDARD_DURATION,
             ...change,
             isFactory: false,
           })
@@ -82,6 +107,8 @@ export function checkoutPolicyResource(context: ResourceContext) {
       policy_name: policy.policyName,
       description: policy.description,
       enable_lock: policy.enableLock,
+      duration: policy.duration ?? policy.maxDuration,
+      extension: policy.extension,
       max_duration: policy.maxDuration,
       is_factory: policy.isFactory,
     }),

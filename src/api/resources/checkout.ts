@@ -3,32 +3,61 @@ import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import type { EventFields } from '../../audit/events/fields.ts'
 import { looksLikeId } from '../../model/names.ts'
-import type { User } from '../../model/objects.ts'
+import type { Checkout, User } from '../../model/objects.ts'
 import { reaches } from '../../model/profiles.ts'
-import { type CheckedOut, CheckoutError } from '../../vault/checkout.ts'
+import { type CheckedOut, CheckoutError, type CheckoutWish } from '../../vault/checkout.ts'
+import { MAX_PASSPHRASE_BYTES } from '../../vault/credentials.ts'
+import { KEY_FORMATS } from '../../vault/formats/write.ts'
 import { callerOf, userOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
 import { actor, record } from '../access/events.ts'
 import { paramsSchema } from '../collection/paths.ts'
 import { accountsMeant, ambiguous, type Placed, placeFields } from '../collection/references.ts'
 import type { Api } from '../http/deps.ts'
-import { ApiError, fieldError } from '../http/errors.ts'
+import { ApiError } from '../http/errors.ts'
 import { apiErrorOf, errorResponses } from '../http/failures.ts'
-import { exact, timeText, titled } from '../schema/fields.ts'
-import { refuseLaterFields } from '../schema/later.ts'
+import { exact, oneOf, text, timeText, titled } from '../schema/fields.ts'
 
 const Out = titled(
   'Checkout',
   exact({
     login: Type.String({ description: 'user name on the target' }),
     password: Type.Optional(Type.String()),
-    private_key: Type.Optional(Type.String({ description: 'OpenSSH or PEM' })),
-    passphrase: Type.Optional(Type.String({ description: 'of the private key' })),
+    private_key: Type.Optional(Type.String({ description: 'OpenSSH or PEM, or in the key_format' })),
+    passphrase: Type.Optional(Type.String({ description: 'of a private key as it is stored' })),
     checkout_id: Type.String(),
     expires: Type.String({ format: 'date-time' }),
   }),
 )
-const In = titled('Checkin', exact({ checkout_id: Type.String({ minLength: 1, maxLength: 64 }) }))
+const Wish = titled(
+  'CheckoutWish',
+  exact({
+    duration: Type.Optional(
+      Type.Integer({ minimum: 1, description: "seconds; by the account's policy unless given" }),
+    ),
+    comment: Type.Optional(text('what it is for; in the audit and in GET /checkouts', 256)),
+    ticket: Type.Optional(text('number of a request in another system; likewise', 64)),
+    key_format: Type.Optional(
+      oneOf(
+        KEY_FORMATS,
+        "form of the private key's file; as it is stored, unless this or passphrase is given",
+      ),
+    ),
+    passphrase: Type.Optional(
+      Type.String({
+        maxLength: MAX_PASSPHRASE_BYTES,
+        pattern: '^[^\\u0000-\\u001f]+$',
+        description: 'encrypts the private key, which is handed out without one otherwise',
+      }),
+    ),
+  }),
+)
+const checkoutId = Type.String({ minLength: 1, maxLength: 64 })
+const In = titled('Checkin', exact({ checkout_id: checkoutId }))
+const Extended = titled(
+  'Extended',
+  exact({ checkout_id: Type.String(), expires: Type.String({ format: 'date-time' }) }),
+)
 const tags = ['Accounts']
 
 export function registerCheckout(app: Api, { deps }: Context): void {
@@ -59,17 +88,37 @@ export function registerCheckout(app: Api, { deps }: Context): void {
     return refuse(request, where, 'no authorization', new ApiError(mayKnow ? 'forbidden' : 'not_found'))
   }
 
+  /** Returns the user's checkout that is out, and its account. @throws ApiError `not_found` */
+  const outOf = async (
+    request: FastifyRequest,
+    user: User,
+    id: string,
+    now: number,
+  ): Promise<[Checkout, Placed]> => {
+    const checkout = looksLikeId(id) ? await store.checkouts.find(id.toUpperCase()) : undefined
+    const { ref } = request.params as { ref: string }
+    const [placed] = checkout ? await accountsMeant(store, ref, { id: checkout.accountId }) : []
+    const isOut =
+      checkout && checkout.userId === user.id && checkout.end === undefined && now < checkout.expires
+    if (!placed || !isOut) throw new ApiError('not_found')
+    return [checkout, placed]
+  }
+
   app.post(
     '/accounts/:ref/checkout',
     {
-      preValidation: async ({ body }) => refuseWishes(body),
+      // The body may be missing.
+      preValidation: async (request) => {
+        request.body ??= {}
+      },
       schema: {
         tags,
         summary: 'Check a secret out',
         description:
-          'Without the right to view accounts, an account that does not exist and one that is not authorized get the same answer.',
+          'Without the right to view accounts, an account that does not exist and one that is not authorized get the same answer. An account that is locked is 409 `checked_out`; `details` say until when.',
         params,
-        response: { 200: Out, ...errorResponses(400, 401, 403, 404, 409, 503) },
+        body: Wish,
+        response: { 200: Out, ...errorResponses(400, 401, 403, 404, 409, 413, 415, 503) },
       },
     },
     async (request) => {
@@ -79,7 +128,14 @@ export function registerCheckout(app: Api, { deps }: Context): void {
       const now = clock()
       let out: CheckedOut
       try {
-        out = await checkouts.checkout(user, placed.account, now, callerOf(request).key?.keyName)
+        const apiKey = callerOf(request).key?.keyName
+        const { key_format: keyFormat, ...wishes } = request.body
+        const wish = {
+          ...wishes,
+          ...(keyFormat !== undefined && { keyFormat }),
+          ...(apiKey !== undefined && { apiKey }),
+        }
+        out = await checkouts.checkout(user, placed.account, now, wish)
       } catch (error) {
         if (!(error instanceof CheckoutError)) throw error
         return refuse(request, where, error.message, apiErrorOf(error))
@@ -91,6 +147,7 @@ export function registerCheckout(app: Api, { deps }: Context): void {
           authorization: out.authorizationIds.join(','),
           object: out.checkoutId,
           duration: out.expires - now,
+          ...toldOf(request.body),
         })
         return {
           login: out.login,
@@ -113,6 +170,38 @@ export function registerCheckout(app: Api, { deps }: Context): void {
   )
 
   app.post(
+    '/accounts/:ref/extend',
+    {
+      schema: {
+        tags,
+        summary: 'Extend a checkout',
+        description: "Moves `expires` by the policy's `extension`, up to its `max_duration`.",
+        params,
+        body: In,
+        response: { 200: Extended, ...errorResponses(400, 401, 403, 404, 409, 413, 415, 503) },
+      },
+    },
+    async (request) => {
+      const user = userOf(request)
+      const now = clock()
+      const [checkout, placed] = await outOf(request, user, request.body.checkout_id, now)
+      const { id, expires } = checkout
+      const where = placeFields(placed)
+      let end: number
+      try {
+        end = await checkouts.extendedEnd(user, placed.account, checkout)
+      } catch (error) {
+        if (!(error instanceof CheckoutError)) throw error
+        return refuse(request, where, error.message, apiErrorOf(error))
+      }
+      const fields = { ...personOf(request), ...where, object: id, duration: end - expires }
+      await record(audit, request, 'checkout.extended', fields)
+      await store.checkouts.extend(id, expires, end)
+      return { checkout_id: id, expires: timeText(end) }
+    },
+  )
+
+  app.post(
     '/accounts/:ref/checkin',
     {
       schema: {
@@ -125,14 +214,8 @@ export function registerCheckout(app: Api, { deps }: Context): void {
     },
     async (request, reply) => {
       const user = userOf(request)
-      const { checkout_id: id } = request.body
-      const checkout = looksLikeId(id) ? await store.checkouts.find(id.toUpperCase()) : undefined
-      const { ref } = request.params as { ref: string }
-      const [placed] = checkout ? await accountsMeant(store, ref, { id: checkout.accountId }) : []
       const now = clock()
-      const isOut =
-        checkout && checkout.userId === user.id && checkout.end === undefined && now < checkout.expires
-      if (!placed || !isOut) throw new ApiError('not_found')
+      const [checkout, placed] = await outOf(request, user, request.body.checkout_id, now)
       const fields = { ...personOf(request), ...placeFields(placed), object: checkout.id }
       await record(audit, request, 'checkout.in', fields)
       await checkouts.checkin(user, placed.account, checkout.id, now)
@@ -147,9 +230,7 @@ function personOf(request: FastifyRequest): EventFields {
   return person
 }
 
-/** Refuses any body, because the policy alone decides the duration. @throws ApiError */
-function refuseWishes(body: unknown): void {
-  refuseLaterFields('checkout', body)
-  const [field] = Object.keys(body ?? {})
-  if (field !== undefined) throw fieldError('unknown_field', field, 'a checkout takes no body')
+/** Returns what the user says about the checkout, as fields of its event. */
+function toldOf({ comment, ticket }: Pick<CheckoutWish, 'comment' | 'ticket'>): EventFields {
+  return { ...(comment !== undefined && { reason: comment }), ...(ticket !== undefined && { ticket }) }
 }

@@ -10,8 +10,7 @@ export const LATER_FIELDS: Readonly<Record<string, readonly string[]>> = {
   usergroup: ['timeframes'],
   domain: ['vault_type', 'vault_plugin', 'api_url', 'api_key', 'force_service_account'],
   account: ['auto_change_password'],
-  checkout: ['duration', 'comment', 'ticket'],
-  checkoutpolicy: ['change_credentials_at_checkin', 'extension'],
+  checkoutpolicy: ['change_credentials_at_checkin'],
   authorization: [
     'is_critical',
     'approval_required',

@@ -1,6 +1,6 @@
 /** Events of revealed secrets, of administrators' changes, and of the broker itself. */
 import { CLIENT, COUNTED, type EventKind, LOCAL, OBJECT } from './fields.ts'
-import { account, because, deed, thing, times, who } from './phrases.ts'
+import { account, because, deed, seconds, thing, times, who } from './phrases.ts'
 
 export const ADMINISTRATION = {
   'checkout.out': {
@@ -17,8 +17,36 @@ export const ADMINISTRATION = {
       'authorization',
       'object',
       'duration',
+      'reason',
+      'ticket',
     ],
-    sentence: (f) => `${who(f)} checked out ${account(f)}`,
+    sentence: (f) =>
+      `${who(f)} checked out ${account(f)}${f.ticket === undefined ? '' : ` for ticket ${f.ticket}`}${because(f)}`,
+  },
+  'checkout.extended': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'a user extended a checkout by `duration`',
+    fields: ['user', 'api_key', ...CLIENT, 'account', 'domain', 'device', 'object', 'duration'],
+    sentence: (f) => `${who(f)} extended the checkout of ${account(f)} by ${seconds(f.duration ?? 0)}`,
+  },
+  'checkout.forced': {
+    severity: 'warning',
+    trap: false,
+    meaning: "a user took back another's checkout; `holder` is whose it was",
+    fields: [
+      'user',
+      'profile',
+      'api_key',
+      ...CLIENT,
+      'account',
+      'domain',
+      'device',
+      'object',
+      'holder',
+      'reason',
+    ],
+    sentence: (f) => `${who(f)} took back the checkout of ${account(f)} by ${f.holder ?? '?'}${because(f)}`,
   },
   'checkout.in': {
     severity: 'notice',

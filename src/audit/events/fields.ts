@@ -43,6 +43,8 @@ export const EVENT_FIELDS = [
   'sudo_user',
   'format',
   'api_key',
+  'ticket',
+  'holder',
 ] as const
 export type EventField = (typeof EVENT_FIELDS)[number]
 /** `duration` is in milliseconds, `size` and `bytes_…` are bytes. */

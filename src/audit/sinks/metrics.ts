@@ -66,7 +66,7 @@ export function eventMetrics(registers: Registry[]) {
     }),
     checkouts: new Counter({
       name: 'sallyport_checkouts_total',
-      help: 'Checkouts of secrets: out, in, denied.',
+      help: 'Checkouts of secrets: out, in, expired, forced, denied.',
       labelNames: ['result'],
       registers,
     }),
@@ -132,6 +132,7 @@ export class MetricsSink {
       case 'checkout.out':
       case 'checkout.in':
       case 'checkout.expired':
+      case 'checkout.forced':
       case 'checkout.denied':
         metrics.checkouts.inc({ result: code.slice('checkout.'.length) }, times)
         break

@@ -79,6 +79,8 @@ export interface ProfileRow extends NamedRow {
 export interface CheckoutPolicyRow extends NamedRow {
   policy_name: string
   enable_lock: Flag
+  duration: number | null
+  extension: number
   max_duration: number
   is_factory: Flag
 }
@@ -196,8 +198,12 @@ export interface CheckoutRow {
   begin_time: number
   expires: number
   end_time: number | null
-  /** Empty if none. */
+  /** Empty if none, as those below. */
   api_key: string
+  comment: string
+  ticket: string
+  forced_by: string
+  forced_comment: string
 }
 
 export interface SessionRow {

@@ -168,7 +168,6 @@ describe('fields whose rule comes later', () => {
     ['/authorizations', { user_group: 'a', target_group: 'b', is_critical: false }, 'is_critical'],
     ['/users', { user_name: 'x', is_locked: true }, 'is_locked'],
     ['/usergroups', { group_name: 'x', timeframes: ['allthetime'] }, 'timeframes'],
-    ['/checkoutpolicies', { policy_name: 'x', extension: 60 }, 'extension'],
     [
       '/checkoutpolicies',
       { policy_name: 'x', change_credentials_at_checkin: true },

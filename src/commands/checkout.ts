@@ -1,0 +1,110 @@
+/** `sallyport checkout` and `sallyport checkin`: a secret by hand, or for a script. */
+import { readFileSync } from 'node:fs'
+import type { ParseArgsOptionsConfig } from 'node:util'
+import { parseDuration } from '../config/units.ts'
+import { type Command, type Invocation, onlyWord, textOption, UsageError } from './command.ts'
+import { forStream } from './output.ts'
+import { REMOTE_OPTIONS, Remote } from './remote.ts'
+
+export const WISH_OPTIONS = {
+  duration: { type: 'string' },
+  comment: { type: 'string' },
+  ticket: { type: 'string' },
+  'key-format': { type: 'string' },
+} as const satisfies ParseArgsOptionsConfig
+
+/** The answer to a checkout. */
+export interface HandedOut {
+  login: string
+  password?: string
+  private_key?: string
+  passphrase?: string
+  checkout_id: string
+  expires: string
+}
+
+/** Checks the secret of an account out. `wish`: more fields of the request. @throws RemoteError, Error, UsageError */
+export async function checkOut(
+  remote: Remote,
+  invocation: Invocation,
+  account: string,
+  wish: Readonly<Record<string, string>> = {},
+): Promise<HandedOut> {
+  const [comment, ticket, format] = ['comment', 'ticket', 'key-format'].map((one) =>
+    textOption(invocation, one),
+  )
+  const duration = durationOf(invocation)
+  return (await remote.post(pathOf(account, 'checkout'), {
+    ...(duration !== undefined && { duration }),
+    ...(comment !== undefined && { comment }),
+    ...(ticket !== undefined && { ticket }),
+    ...(format !== undefined && { key_format: format }),
+    ...wish,
+  })) as HandedOut
+}
+
+/** @throws RemoteError with status 404 if it has ended or expired */
+export async function checkIn(remote: Remote, account: string, id: string): Promise<void> {
+  await remote.post(pathOf(account, 'checkin'), { checkout_id: id })
+}
+
+const pathOf = (account: string, action: string) => `/accounts/${encodeURIComponent(account)}/${action}`
+
+function durationOf(invocation: Invocation): number | undefined {
+  const text = textOption(invocation, 'duration')
+  if (text === undefined) return undefined
+  try {
+    return Math.ceil(parseDuration(text) / 1000)
+  } catch (error) {
+    throw new UsageError(`--duration: ${(error as Error).message}`)
+  }
+}
+
+export const checkout: Command = {
+  synopsis: [
+    [
+      'checkout ACCOUNT@DOMAIN[@DEVICE] --url URL --user NAME',
+      'print the login, the password or key of an account, and until when (--json: as an object)',
+    ],
+  ],
+  options: {
+    ...REMOTE_OPTIONS,
+    ...WISH_OPTIONS,
+    'passphrase-file': { type: 'string' },
+    json: { type: 'boolean' },
+  },
+  async run(invocation) {
+    const account = onlyWord(invocation.words, 'checkout ACCOUNT@DOMAIN[@DEVICE]')
+    const file = textOption(invocation, 'passphrase-file')
+    const wish = file === undefined ? {} : { passphrase: readFileSync(file, 'utf8').replace(/\r?\n$/, '') }
+    const out = await checkOut(new Remote(invocation), invocation, account, wish)
+    const text = invocation.options['json'] === true ? JSON.stringify(out) : linesOf(out)
+    process.stdout.write(`${forStream(text, process.stdout)}\n`)
+    return 0
+  },
+}
+
+const linesOf = (out: HandedOut): string =>
+  Object.entries(out)
+    .map(([field, value]) =>
+      field === 'private_key' ? `${field}:\n${value.trimEnd()}` : `${field}: ${value}`,
+    )
+    .join('\n')
+
+export const checkin: Command = {
+  synopsis: [
+    [
+      'checkin ACCOUNT@DOMAIN[@DEVICE] CHECKOUT_ID --url URL --user NAME',
+      'return a secret that is checked out',
+    ],
+  ],
+  options: REMOTE_OPTIONS,
+  async run(invocation) {
+    const [account, id, ...more] = invocation.words
+    if (!account || !id || more.length > 0)
+      throw new UsageError('expected checkin ACCOUNT@DOMAIN[@DEVICE] CHECKOUT_ID')
+    await checkIn(new Remote(invocation), account, id)
+    process.stdout.write('returned\n')
+    return 0
+  },
+}

@@ -1,0 +1,174 @@
+/**
+ * A broker's API, for commands that work from anywhere: `--url`, and an API key from a file or the environment,
+ * so that no key is in a command line, which others can read.
+ */
+import { readFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { rootCertificates } from 'node:tls'
+import type { ParseArgsOptionsConfig } from 'node:util'
+import { type Invocation, textOption, UsageError } from './command.ts'
+
+export const REMOTE_OPTIONS = {
+  url: { type: 'string' },
+  'api-key-file': { type: 'string' },
+  user: { type: 'string' },
+  ca: { type: 'string' },
+} as const satisfies ParseArgsOptionsConfig
+
+/** Variables for options that are not given; the key is taken from the file, if there is one. */
+export const KEY_VARIABLE = 'SALLYPORT_API_KEY'
+const VARIABLES: Readonly<Record<string, string>> = {
+  url: 'SALLYPORT_URL',
+  'api-key-file': 'SALLYPORT_API_KEY_FILE',
+  user: 'SALLYPORT_USER',
+  ca: 'SALLYPORT_CA',
+}
+
+/** Milliseconds without a byte from the broker. */
+const TIMEOUT_MS = 30_000
+const MAX_ANSWER_BYTES = 1024 * 1024
+const MAX_KEY_BYTES = 1024
+
+/** The broker refused a request, in its own words. */
+export class RemoteError extends Error {
+  override readonly name = 'RemoteError'
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+export class Remote {
+  readonly #base: URL
+  readonly #headers: Readonly<Record<string, string>>
+  readonly #ca: string[] | undefined
+
+  /** @throws UsageError if an option is missing or wrong, Error if a file cannot be read */
+  constructor(invocation: Invocation, environment: NodeJS.ProcessEnv = process.env) {
+    const given = (name: string) => textOption(invocation, name) ?? environment[VARIABLES[name]!]
+    this.#base = baseOf(given('url'))
+    const file = given('api-key-file')
+    const key = file === undefined ? environment[KEY_VARIABLE] : read('--api-key-file', file)
+    if (key === undefined || key.trim() === '')
+      throw new UsageError(`expected an API key: --api-key-file FILE, or the variable ${KEY_VARIABLE}`)
+    if (key.length > MAX_KEY_BYTES || !/^[\x21-\x7e]+$/.test(key.trim()))
+      throw new Error('the API key is none: expected one line, as POST /apikeys returned it')
+    const user = given('user')
+    if (user === undefined || !/^[^\p{Cc}]+$/u.test(user))
+      throw new UsageError(`expected --user NAME, or the variable ${VARIABLES['user']}`)
+    this.#headers = {
+      'x-auth-key': key.trim(),
+      // Header fields have bytes.
+      'x-auth-user': Buffer.from(user).toString('latin1'),
+      accept: 'application/json',
+    }
+    const ca = given('ca')
+    this.#ca = ca === undefined ? undefined : [...rootCertificates, read('--ca', ca)]
+  }
+
+  /**
+   * Sends a request under the API's base, and returns the answer's body.
+   * @throws RemoteError if the broker refuses it, Error with what to do if there is no answer
+   */
+  post(path: string, body: object): Promise<unknown> {
+    const text = JSON.stringify(body)
+    const url = new URL(`${this.#base.pathname}${path}`, this.#base)
+    return new Promise((resolve, reject) => {
+      const failed = (error: Error) => reject(new Error(`${this.#base.host}: ${wordsOf(error)}`))
+      const sent = request(url, {
+        method: 'POST',
+        headers: {
+          ...this.#headers,
+          'content-type': 'application/json',
+          'content-length': Buffer.byteLength(text),
+        },
+        timeout: TIMEOUT_MS,
+        ...(this.#ca && { ca: this.#ca }),
+      })
+      sent.on('timeout', () => sent.destroy(new Error(`no answer within ${TIMEOUT_MS / 1000} seconds`)))
+      sent.on('error', failed)
+      sent.on('response', (answer) => {
+        const pieces: Buffer[] = []
+        let length = 0
+        answer.on('data', (piece: Buffer) => {
+          length += piece.length
+          if (length > MAX_ANSWER_BYTES) sent.destroy(new Error('its answer is too long for one of the API'))
+          else pieces.push(piece)
+        })
+        answer.on('error', failed)
+        answer.on('end', () => {
+          try {
+            resolve(bodyOf(answer.statusCode ?? 0, Buffer.concat(pieces).toString()))
+          } catch (error) {
+            reject(error)
+          }
+        })
+      })
+      sent.end(text)
+    })
+  }
+}
+
+/** @throws UsageError, which does not repeat the text: it may have a password */
+function baseOf(text: string | undefined): URL {
+  if (text === undefined) {
+    throw new UsageError(`expected --url https://HOST, or the variable ${VARIABLES['url']}`)
+  }
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url?.protocol !== 'https:') throw new UsageError('expected --url to begin with https://')
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
+    throw new UsageError('expected --url https://HOST[:PORT][/api], without a name, a password or a query')
+  const path = url.pathname.replace(/\/+$/, '')
+  url.pathname = path === '' ? '/api' : path
+  return url
+}
+
+function read(option: string, file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new Error(`${option} ${file}: ${(error as NodeJS.ErrnoException).code ?? 'it cannot be read'}`)
+  }
+}
+
+const CODES: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there: is the broker running, and the port right?',
+  ENOTFOUND: 'there is no such host',
+  EAI_AGAIN: 'the name cannot be resolved now',
+  ECONNRESET: 'the connection was cut',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is self-signed: give it as --ca FILE (data/tls/cert.pem)',
+  SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is of an unknown authority: give that as --ca FILE',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate is of an unknown authority: give that as --ca FILE',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'its certificate is of an unknown authority: give that as --ca FILE',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name than the one in --url',
+  CERT_HAS_EXPIRED: 'its certificate has expired',
+}
+
+function wordsOf(error: Error): string {
+  const code = (error as NodeJS.ErrnoException).code ?? ''
+  return CODES[code] ?? error.message
+}
+
+function bodyOf(status: number, text: string): unknown {
+  const body = parsed(text)
+  if (status >= 200 && status < 300) return body
+  const { error, description, details } = (body ?? {}) as {
+    error?: string
+    description?: string
+    details?: { field?: string; message: string }[]
+  }
+  if (typeof description !== 'string' || !Array.isArray(details))
+    throw new RemoteError(status, `the answer was ${status}, not one of a broker's API: is --url right?`)
+  const more = details.map(({ field, message }) => (field === undefined ? message : `${field}: ${message}`))
+  throw new RemoteError(status, [`${description} (${error})`, ...more].join('; '))
+}
+
+function parsed(text: string): unknown {
+  try {
+    return text === '' ? undefined : JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
