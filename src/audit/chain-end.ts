@@ -73,13 +73,17 @@ export class ChainEnd {
     this.#unanswered = []
     /** Whether the commit of an attempt may stand, or may come late. */
     let mayStand = false
+    let chained: { after: Head | undefined; appended: Appended } | undefined
     for (let attempt = 1; ; attempt++) {
       if (await storing?.isThere()) return { rows: [] }
       if (!this.#headKnown) {
         this.#head = await repository.last()
         this.#headKnown = true
       }
-      const appended = this.#chain(events, sealing)
+      // After the same head the same rows, a checkpoint's time included: a commit that comes late is known by them.
+      if (!chained || !isSame(chained.after, this.#head))
+        chained = { after: this.#head, appended: this.#chain(events, sealing) }
+      const { appended } = chained
       const rows = appended.checkpoint ? [...appended.rows, appended.checkpoint.row] : appended.rows
       const before = this.#head?.sequence
       try {
@@ -131,4 +135,9 @@ export class ChainEnd {
     const { row, event } = chainCheckpoint(end, this.#options.now(), this.#options.key)
     return { rows, checkpoint: { row, event: { ...event, sequence: row.sequence } } }
   }
+}
+
+function isSame(one: Head | undefined, other: Head | undefined): boolean {
+  if (!one || !other) return one === other
+  return one.sequence === other.sequence && Buffer.from(one.hash).equals(other.hash)
 }

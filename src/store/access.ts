@@ -1,5 +1,5 @@
 /** Targets that a user may open: joins from the user's groups over the authorizations to the targets. */
-import { sql } from 'kysely'
+import { type SqlBool, sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { Id } from '../model/objects.ts'
 import { batchQuery } from './batches.ts'
@@ -107,17 +107,48 @@ const groupsOf = keptQuery((db: Db, targetGroupId: Id) =>
     .where('target_group_id', '=', targetGroupId),
 )
 
+/**
+ * Asks for the authorizations of each user first, and for a target of each of them: joined in one, PostgreSQL would look
+ * for a target first, expecting that one is soon found, and read all of them for a user without a right.
+ */
 const haveTargets = batchQuery(1, (db, asked) =>
   db
     .selectFrom(asked)
     .select('asked.column1 as userId')
     .where((e) =>
-      e.or([
-        e.exists(grantedAccounts(db).select('a.id').where('m.user_id', '=', e.ref('asked.column1'))),
-        e.exists(grantedLogins(db).select('a.id').where('m.user_id', '=', e.ref('asked.column1'))),
-      ]),
+      e.exists(
+        e
+          .selectFrom('user_group_members as m')
+          .innerJoin('authorizations as a', 'a.user_group_id', 'm.group_id')
+          .select('a.id')
+          .whereRef('m.user_id', '=', 'asked.column1')
+          .where('a.authorize_sessions', '=', 1)
+          .where((of) =>
+            of.or([
+              of.exists(
+                of
+                  .selectFrom('target_group_sessions as t')
+                  .innerJoin('accounts as ac', 'ac.id', 't.account_id')
+                  .innerJoin('domains as d', 'd.id', 'ac.domain_id')
+                  .innerJoin('services as s', 's.id', 't.service_id')
+                  .select('s.id')
+                  .whereRef('t.target_group_id', '=', 'a.target_group_id')
+                  .where(isAtItsDevice),
+              ),
+              of.exists(
+                of
+                  .selectFrom('target_group_logins as l')
+                  .select('l.kind')
+                  .whereRef('l.target_group_id', '=', 'a.target_group_id'),
+              ),
+            ]),
+          ),
+      ),
     ),
 )
+
+/** A device's own account is no account of another device, whatever a target group contains. */
+const isAtItsDevice = sql<SqlBool>`(d.device_id is null or d.device_id = s.device_id)`
 
 /** Stored accounts that users may open sessions with. */
 const grantedAccounts = (db: Db) =>
@@ -133,8 +164,7 @@ const grantedAccounts = (db: Db) =>
     .innerJoin('devices as dev', 'dev.id', 's.device_id')
     .leftJoin('connection_policies as cp', 'cp.id', 's.connection_policy_id')
     .where('a.authorize_sessions', '=', 1)
-    // A device's own account is no account of another device, whatever a target group contains.
-    .where((e) => e.or([e('d.device_id', 'is', null), e('d.device_id', '=', e.ref('s.device_id'))]))
+    .where(isAtItsDevice)
 
 const placedAccounts = (db: Db) =>
   grantedAccounts(db)

@@ -4,6 +4,7 @@ import { type Account, type CredentialType, DEFAULT_CHECKOUT_POLICY, type Id } f
 import { withoutIndex } from './engine/here.ts'
 import { jsonList } from './engine/json.ts'
 import { keptQuery } from './engine/kept-query.ts'
+import { insertRow } from './engine/kept-rows.ts'
 import type { AccountRow, Db, StoreContext } from './migrations/schema.ts'
 import {
   byIdOrName,
@@ -92,19 +93,16 @@ export function accountRepository({ db, newId }: StoreContext): AccountRepositor
         const policyId = object.checkoutPolicyId ?? DEFAULT_CHECKOUT_POLICY
         await requireIds(tx, 'checkout_policies', [policyId], TYPE, 'checkout_policy')
         const id = newId()
-        await tx
-          .insertInto('accounts')
-          .values({
-            id,
-            account_name: object.accountName,
-            name_key: nameKey(object.accountName),
-            account_login: object.accountLogin,
-            domain_id: object.domainId,
-            description: object.description,
-            checkout_policy_id: policyId,
-            secret_revision: 0,
-          })
-          .execute()
+        await insertRow(tx, 'accounts', {
+          id,
+          account_name: object.accountName,
+          name_key: nameKey(object.accountName),
+          account_login: object.accountLogin,
+          domain_id: object.domainId,
+          description: object.description,
+          checkout_policy_id: policyId,
+          secret_revision: 0,
+        })
         return (await find(tx, id))!
       }),
 

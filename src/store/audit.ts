@@ -1,21 +1,49 @@
 import { sql } from 'kysely'
-import { inTransaction } from './engine/commits.ts'
 import { keptQuery } from './engine/kept-query.ts'
+import { rowsInsert, unnested } from './engine/many-rows.ts'
 import type { AuditLogRow, Db, StoreContext } from './migrations/schema.ts'
 import type { AuditRepository, AuditRow } from './store.ts'
 
 const MAX_HANDOVERS = 1000
 
-const insert = keptQuery(
-  (
-    db: Db,
-    sequence: number,
-    time: number,
-    code: string,
-    json: string,
-    hash: Uint8Array,
-    session: string | null,
-  ) => db.insertInto('audit').values({ sequence, time, code, json, hash, session }),
+const COLUMNS = ['sequence', 'time', 'code', 'json', 'hash', 'session'] as const
+
+const insert = rowsInsert(
+  keptQuery(
+    (
+      db: Db,
+      sequence: number,
+      time: number,
+      code: string,
+      json: string,
+      hash: Uint8Array,
+      session: string | null,
+    ) => db.insertInto('audit').values({ sequence, time, code, json, hash, session }),
+  ),
+  keptQuery(
+    (
+      db: Db,
+      sequence: number[],
+      time: number[],
+      code: string[],
+      json: string[],
+      hash: Uint8Array[],
+      session: (string | null)[],
+    ) =>
+      db
+        .insertInto('audit')
+        .columns(COLUMNS)
+        .expression(
+          unnested([
+            [sequence, 'bigint'],
+            [time, 'bigint'],
+            [code, 'text'],
+            [json, 'text'],
+            [hash, 'bytea'],
+            [session, 'text'],
+          ]),
+        ),
+  ),
 )
 
 const range = keptQuery((db: Db, from: number, limit: number) =>
@@ -34,14 +62,18 @@ export function auditRepository({ db }: StoreContext): AuditRepository {
       return row && auditRow(row)
     },
 
-    async append(rows) {
-      if (rows.length === 0) return
-      await inTransaction(db, async (tx) => {
-        for (const { sequence, time, code, json, hash } of rows) {
-          await insert(tx, sequence, time, code, json, hash, sessionOf(json))
-        }
-      })
-    },
+    append: (rows) =>
+      insert(
+        db,
+        rows.map(({ sequence, time, code, json, hash }) => [
+          sequence,
+          time,
+          code,
+          json,
+          hash,
+          sessionOf(json),
+        ]),
+      ),
 
     async range(fromSequence, limit) {
       return (await range(db, fromSequence, limit)).map(auditRow)

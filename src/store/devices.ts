@@ -1,5 +1,6 @@
 import { nameKey } from '../model/names.ts'
 import type { Device } from '../model/objects.ts'
+import { insertRow } from './engine/kept-rows.ts'
 import type { Db, DeviceRow, StoreContext } from './migrations/schema.ts'
 import { namedRepository } from './named.ts'
 import { key, refuseInUse, setColumns } from './query.ts'
@@ -25,16 +26,13 @@ export function deviceRepository(context: StoreContext): Repository<Device> {
     nameOf: ({ deviceName }) => deviceName,
 
     insert: async (tx, id, object: Omit<Device, 'id'>) => {
-      await tx
-        .insertInto('devices')
-        .values({
-          id,
-          device_name: object.deviceName,
-          name_key: nameKey(object.deviceName),
-          host: object.host,
-          description: object.description,
-        })
-        .execute()
+      await insertRow(tx, 'devices', {
+        id,
+        device_name: object.deviceName,
+        name_key: nameKey(object.deviceName),
+        host: object.host,
+        description: object.description,
+      })
     },
 
     change: async (tx, id, change) => {

@@ -1,5 +1,6 @@
 /** Tables of links: each row joins two objects, or a group and a target. */
 import { sql } from 'kysely'
+import { insertRow, rowsBy } from './engine/kept-rows.ts'
 import type { Schema } from './migrations/schema.ts'
 import type { Tx } from './query.ts'
 
@@ -27,14 +28,15 @@ export async function setLinks<T extends Linked>(
   rows: readonly Omit<Schema[T], keyof typeof of>[],
 ): Promise<void> {
   const links = sql.table(table)
-  const isOwn = Object.entries<unknown>(of).map(([column, value]) => sql`${sql.ref(column)} = ${value}`)
-  const before = await sql<Row>`select * from ${links} where ${sql.join(isOwn, sql` and `)}`.execute(tx)
-  const [old, wanted] = [byKey(before.rows), byKey(rows.map((row) => ({ ...row, ...of }) as Row))]
+  const before = await rowsBy(tx, table, of)
+  const [old, wanted] = [byKey(before as Row[]), byKey(rows.map((row) => ({ ...row, ...of }) as Row))]
   for (const some of pieces(without(old, wanted))) {
     await sql`delete from ${links} where (${columnsOf(some)}) in (values ${valuesOf(some)})`.execute(tx)
   }
   for (const some of pieces(without(wanted, old))) {
-    await sql`insert into ${links} (${columnsOf(some)}) values ${valuesOf(some)}`.execute(tx)
+    const [first] = some
+    if (some.length === 1) await insertRow(tx, table, first as unknown as Schema[T])
+    else await sql`insert into ${links} (${columnsOf(some)}) values ${valuesOf(some)}`.execute(tx)
   }
 }
 

@@ -2,6 +2,7 @@ import { nameKey } from '../model/names.ts'
 import type { ProfileRights } from '../model/profile-rights.ts'
 import { factoryRights, type Profile, rightsFrom } from '../model/profiles.ts'
 import { FactoryError, MissingReferenceError } from './engine/errors.ts'
+import { keptQuery } from './engine/kept-query.ts'
 import type { Db, ProfileRow, StoreContext } from './migrations/schema.ts'
 import { namedRepository } from './named.ts'
 import { key, refuseInUse, setColumns, type Tx } from './query.ts'
@@ -78,9 +79,12 @@ export function profileRepository(context: StoreContext): ProfileRepository {
  * @throws MissingReferenceError if there is no profile with exactly this name: users and keys store the name
  */
 export async function requireProfile(tx: Tx, objectType: string, name: string): Promise<void> {
-  const row = await tx.selectFrom('profiles').select('id').where('profile_name', '=', name).executeTakeFirst()
-  if (!row) throw new MissingReferenceError(objectType, 'profile', name)
+  if ((await idOf(tx, name)).length === 0) throw new MissingReferenceError(objectType, 'profile', name)
 }
+
+const idOf = keptQuery((db: Db, name: string) =>
+  db.selectFrom('profiles').select('id').where('profile_name', '=', name),
+)
 
 function select(db: Db) {
   return db.selectFrom('profiles').selectAll()

@@ -17,6 +17,7 @@ import {
 } from './engine/errors.ts'
 import { READ_HERE } from './engine/here.ts'
 import { keptQuery } from './engine/kept-query.ts'
+import { updateRow } from './engine/kept-rows.ts'
 import { ListReading } from './long-search.ts'
 import type { Db, Schema } from './migrations/schema.ts'
 import { isNullable, type SqlField, type SqlFields, sortOf, where } from './searchable.ts'
@@ -223,17 +224,16 @@ export async function refuseInUse(
   if (named.length > 0) throw new InUseError(objectType, objectName, named)
 }
 
-/** Writes the columns of a change that are not undefined. Without any, leaves the row alone. */
+/** Writes the columns of a change that are not undefined. Returns whether the row is there. */
 export async function setColumns<T extends Referred>(
-  tx: Tx,
+  db: Db,
   table: T,
   id: string,
   columns: { readonly [K in keyof Schema[T]]?: Schema[T][K] | undefined },
-): Promise<void> {
+): Promise<boolean> {
   const set = Object.entries(columns).filter(([, value]) => value !== undefined)
-  if (set.length === 0) return
-  const rows: Referred = table
-  await tx.updateTable(rows).set(Object.fromEntries(set)).where('id', '=', id).execute()
+  if (set.length === 0) return (await idIn(table)(db, id)).length > 0
+  return await updateRow(db, table, id, Object.fromEntries(set))
 }
 
 /**

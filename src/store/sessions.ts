@@ -2,10 +2,13 @@ import { setImmediate as aside } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { LegalHold, SessionRecord } from '../model/objects.ts'
 import type { Protocol, Right } from '../model/rights.ts'
+import { inOneStatement, inTransaction } from './engine/commits.ts'
+import { MissingReferenceError } from './engine/errors.ts'
 import { rowsEver } from './engine/here.ts'
 import { keptQuery } from './engine/kept-query.ts'
+import { insertRow } from './engine/kept-rows.ts'
 import type { Db, SessionRow, StoreContext } from './migrations/schema.ts'
-import { cleared, flag, json, list, listed, requireIds, setColumns, write } from './query.ts'
+import { cleared, flag, json, list, listed, setColumns, write } from './query.ts'
 import { column, listColumn, nullable } from './searchable.ts'
 import type { SessionRepository } from './store.ts'
 
@@ -125,41 +128,37 @@ export function sessionRepository({ db }: StoreContext): SessionRepository {
 
     create: (object) =>
       write(db, { type: TYPE, name: object.id }, async (tx) => {
-        await tx
-          .insertInto('sessions')
-          .values({
-            id: object.id,
-            begin_time: object.begin,
-            end_time: object.end ?? null,
-            user_name: object.user,
-            source_ip: object.sourceIp,
-            protocol: object.protocol,
-            subprotocols: JSON.stringify(object.subprotocols),
-            account: object.account,
-            domain: object.domain,
-            device: object.device,
-            service: object.service,
-            target_host: object.targetHost,
-            result: object.result ?? null,
-            reason: object.reason ?? null,
-            authorization_name: object.authorization,
-            is_recorded: Number(object.isRecorded),
-            bytes_in: object.bytesIn,
-            bytes_out: object.bytesOut,
-            ...recordingColumns(object.recording),
-            legal_hold: json(object.legalHold) ?? null,
-            api_key: object.apiKey ?? '',
-          })
-          .execute()
+        await insertRow(tx, 'sessions', {
+          id: object.id,
+          begin_time: object.begin,
+          end_time: object.end ?? null,
+          user_name: object.user,
+          source_ip: object.sourceIp,
+          protocol: object.protocol,
+          subprotocols: JSON.stringify(object.subprotocols),
+          account: object.account,
+          domain: object.domain,
+          device: object.device,
+          service: object.service,
+          target_host: object.targetHost,
+          result: object.result ?? null,
+          reason: object.reason ?? null,
+          authorization_name: object.authorization,
+          is_recorded: Number(object.isRecorded),
+          bytes_in: object.bytesIn,
+          bytes_out: object.bytesOut,
+          ...recordingColumns(object.recording),
+          legal_hold: json(object.legalHold) ?? null,
+          api_key: object.apiKey ?? '',
+        })
       }),
 
-    update: (id, change) =>
-      write(db, { type: TYPE, name: id }, async (tx) => {
-        await requireIds(tx, 'sessions', [id], TYPE, 'id')
-        const recording = cleared(change, 'recording')
-        const hold = cleared(change, 'legalHold')
-        if (change.end !== undefined) await tx.deleteFrom('invitations').where('session', '=', id).execute()
-        await setColumns(tx, 'sessions', id, {
+    // The same end may be written twice.
+    update: async (id, change) => {
+      const recording = cleared(change, 'recording')
+      const hold = cleared(change, 'legalHold')
+      const set = async (on: Db) => {
+        const isThere = await setColumns(on, 'sessions', id, {
           begin_time: change.begin,
           end_time: cleared(change, 'end'),
           user_name: change.user,
@@ -180,7 +179,14 @@ export function sessionRepository({ db }: StoreContext): SessionRepository {
           ...(recording !== undefined && recordingColumns(recording ?? undefined)),
           legal_hold: hold === null ? null : json(hold),
         })
-      }),
+        if (!isThere) throw new MissingReferenceError(TYPE, 'id', id)
+      }
+      if (change.end === undefined) return await inOneStatement(db, set)
+      await inTransaction(db, async (tx) => {
+        await tx.deleteFrom('invitations').where('session', '=', id).execute()
+        await set(tx)
+      })
+    },
   }
 }
 

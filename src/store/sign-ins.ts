@@ -2,6 +2,7 @@
 import { sql } from 'kysely'
 import { inTransaction, type Tx } from './engine/commits.ts'
 import { keptQuery } from './engine/kept-query.ts'
+import { insertRow } from './engine/kept-rows.ts'
 import type { Db, SignInRow, StoreContext } from './migrations/schema.ts'
 import type { SignInRepository, StoredSignIn } from './store.ts'
 
@@ -14,25 +15,17 @@ export function signInRepository({ db, newId }: StoreContext): SignInRepository 
   return {
     begin: (tokenHash, { userId, secretRevision, begin, lastUse }, expired, limits) =>
       inTransaction(db, async (tx) => {
-        await tx
-          .deleteFrom('sign_ins')
-          .where((eb) =>
-            eb.or([eb('begin_time', '<=', expired.begin), eb('last_use', '<=', expired.lastUse)]),
-          )
-          .execute()
+        await removeExpired(tx, expired.begin, expired.lastUse)
         await removeOldest(tx, limits.ofUser, userId)
         await removeOldest(tx, limits.all)
-        await tx
-          .insertInto('sign_ins')
-          .values({
-            id: newId(),
-            token_hash: tokenHash,
-            user_id: userId,
-            secret_revision: secretRevision,
-            begin_time: begin,
-            last_use: lastUse,
-          })
-          .execute()
+        await insertRow(tx, 'sign_ins', {
+          id: newId(),
+          token_hash: tokenHash,
+          user_id: userId,
+          secret_revision: secretRevision,
+          begin_time: begin,
+          last_use: lastUse,
+        })
       }),
 
     async find(tokenHash) {
@@ -59,12 +52,23 @@ export function signInRepository({ db, newId }: StoreContext): SignInRepository 
   }
 }
 
+const removeExpired = keptQuery((db: Db, begin: number, lastUse: number) =>
+  db.deleteFrom('sign_ins').where((e) => e.or([e('begin_time', '<=', begin), e('last_use', '<=', lastUse)])),
+)
+
+const count = sql<number>`count(*)`.as('total')
+const countAll = keptQuery((db: Db) => db.selectFrom('sign_ins').select(count))
+const countOf = keptQuery((db: Db, userId: string) =>
+  db.selectFrom('sign_ins').where('user_id', '=', userId).select(count),
+)
+
 /** Makes room for one more below the limit, of one user or in all. */
 async function removeOldest(tx: Tx, limit: number, userId?: string): Promise<void> {
+  const [counted] = userId === undefined ? await countAll(tx) : await countOf(tx, userId)
+  const { total } = counted!
+  if (total < limit) return
   let own = tx.selectFrom('sign_ins')
   if (userId !== undefined) own = own.where('user_id', '=', userId)
-  const { total } = await own.select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
-  if (total < limit) return
   const oldest = own
     .select('id')
     .orderBy('id')

@@ -4,6 +4,8 @@ import type { Id, User, UserAuth } from '../model/objects.ts'
 import { batchQuery } from './batches.ts'
 import { DuplicateError, LastAdministratorError } from './engine/errors.ts'
 import { jsonList } from './engine/json.ts'
+import { keptQuery } from './engine/kept-query.ts'
+import { insertRow } from './engine/kept-rows.ts'
 import { setLinks } from './links.ts'
 import type { Db, StoreContext, UserRow } from './migrations/schema.ts'
 import { requireProfile } from './profiles.ts'
@@ -91,26 +93,23 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
         await requireOwnLook(tx, object.userName)
         await requireProfile(tx, TYPE, object.profile)
         const id = newId()
-        await tx
-          .insertInto('users')
-          .values({
-            id,
-            user_name: object.userName,
-            name_key: nameKey(object.userName),
-            display_name: object.displayName,
-            email: object.email,
-            profile: object.profile,
-            user_auths: JSON.stringify(object.userAuths),
-            ssh_public_keys: JSON.stringify(object.sshPublicKeys),
-            is_disabled: Number(object.isDisabled),
-            expiration_date: object.expirationDate ?? null,
-            ip_source: JSON.stringify(object.ipSource),
-            password_hash: null,
-            sealed_password_hash: null,
-            secret_revision: 0,
-            look: lookOf(object.userName),
-          })
-          .execute()
+        await insertRow(tx, 'users', {
+          id,
+          user_name: object.userName,
+          name_key: nameKey(object.userName),
+          display_name: object.displayName,
+          email: object.email,
+          profile: object.profile,
+          user_auths: JSON.stringify(object.userAuths),
+          ssh_public_keys: JSON.stringify(object.sshPublicKeys),
+          is_disabled: Number(object.isDisabled),
+          expiration_date: object.expirationDate ?? null,
+          ip_source: JSON.stringify(object.ipSource),
+          password_hash: null,
+          sealed_password_hash: null,
+          secret_revision: 0,
+          look: lookOf(object.userName),
+        })
         await setGroups(tx, id, object.groupIds)
         return (await find(tx, id))!
       }),
@@ -204,15 +203,19 @@ function lookOf(name: string): string | null {
   return look === nameKey(name) ? null : look
 }
 
-/** Returns a user whose name looks like this one, or is the same. */
-function likeRow(db: Db, name: string, exceptId = ''): Promise<{ id: string } | undefined> {
-  const look = lookKey(name)
-  return db
+/** Returns the ids of users whose names look like this one, or are the same, but for one. */
+const likeIds = keptQuery((db: Db, look: string, key: string, exceptId: Id) =>
+  db
     .selectFrom('users')
     .select('id')
-    .where((e) => e.or([e('look', '=', look), e.and([e('name_key', '=', look), e('look', 'is', null)])]))
-    .where('id', '<>', exceptId)
-    .executeTakeFirst()
+    .where((e) => e.or([e('look', '=', look), e.and([e('name_key', '=', key), e('look', 'is', null)])]))
+    .where('id', '<>', exceptId),
+)
+
+/** Returns a user whose name looks like this one, or is the same. */
+async function likeRow(db: Db, name: string, exceptId = ''): Promise<{ id: string } | undefined> {
+  const look = lookKey(name)
+  return (await likeIds(db, look, look, exceptId))[0]
 }
 
 /** @throws DuplicateError if another user's name looks like this one */

@@ -66,6 +66,14 @@ describe('signing in by password', () => {
     expect((await h.call('GET', '/session', { cookie })).status).toBe(401)
   })
 
+  it('is not given without its event', async () => {
+    h.audit.broken = true
+    const answer = await h.call('POST', '/session', { body: ADMIN })
+    h.audit.broken = false
+    expect(answer.body.error).toBe('audit_unavailable')
+    expect(answer.headers['set-cookie']).toBeUndefined()
+  })
+
   it('is stored as a hash, which is no cookie', async () => {
     const cookie = await h.signIn()
     const rows = await h.sql('select * from sign_ins')

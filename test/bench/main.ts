@@ -3,9 +3,10 @@
  * machine and in random order, since its absolute speed varies. Needs root, to create a system user to log in
  * as.
  *
- *   npm run bench -- [--quick] [--json FILE] [--only steady,echo,logins,streams,memory,pauses,reviews]
+ *   npm run bench -- [--quick] [--json FILE] [--only steady,echo,logins,streams,memory,pauses,reviews,store]
  *     [--size MIB] [--rounds N] [--transfers cat,…] [--ciphers gcm,chacha20] [--routes direct,jump,…]
  *     [--sessions 200,1000,5000] [--workers N]
+ *   npm run bench -- --only store [--rounds N] [--sessions N] [--against COMMIT]
  *   npm run bench -- --only api [--seconds N]
  *   npm run bench -- --only vnc|rdp [--size MIB] [--sessions N] [--unrecorded]
  *   npm run bench -- --only failover [--rounds N] [--through hosts|haproxy]
@@ -23,13 +24,14 @@ import { measurePauses, showPauses } from './pauses.ts'
 import { measureReviews, showReviews } from './reviews.ts'
 import { CIPHERS, type Cipher, type Lab, ROUTES, type Route, startLab } from './routes.ts'
 import { measureSteady, showSteady } from './steady.ts'
+import { measureStore, showStore } from './store.ts'
 import { measureStreams, showStreams } from './streams.ts'
 import { TRANSFERS } from './transfers.ts'
 
-const PARTS = ['steady', 'echo', 'logins', 'streams', 'memory', 'pauses', 'reviews'] as const
+const PARTS = ['steady', 'echo', 'logins', 'streams', 'memory', 'pauses', 'reviews', 'store'] as const
 type Part = (typeof PARTS)[number]
 /** Parts that need no system user. */
-const IDLE: readonly Part[] = ['memory', 'pauses', 'reviews']
+const IDLE: readonly Part[] = ['memory', 'pauses', 'reviews', 'store']
 const ECHO_FILE_MIB = 256
 /** Routes of which a login or an echo costs the same as of another one are left out there. */
 /** Parts that are measured in one lab. */
@@ -51,6 +53,7 @@ const { values: flags } = parseArgs({
     sessions: { type: 'string' },
     workers: { type: 'string' },
     through: { type: 'string' },
+    against: { type: 'string' },
     unrecorded: { type: 'boolean', default: false },
   },
 })
@@ -196,6 +199,21 @@ async function passage(): Promise<void> {
     const reviews = await measureReviews(sessions, progress)
     report.parts.reviews = reviews
     show(showReviews(reviews, sessions))
+  }
+  if (parts.includes('store')) {
+    const options = {
+      rounds: Number(flags.rounds ?? 15),
+      part: flags.quick ? 0.2 : 1,
+      sessions: Math.max(...(flags.sessions ?? (flags.quick ? '200' : '10000')).split(',').map(Number)),
+      against: flags.against,
+      progress,
+    }
+    report.about.push(
+      `store: medians of ${options.rounds} rounds, and their quarters, after one that warms up`,
+    )
+    const figures = await measureStore(options)
+    report.parts.store = figures
+    show(showStore(figures))
   }
   process.stdout.write(`${report.about.join('\n')}\n`)
   if (flags.json !== undefined) writeFileSync(flags.json, `${JSON.stringify(report, null, 2)}\n`)

@@ -1,7 +1,6 @@
 /** Reviews of thousands of sessions: the loop goes on meanwhile, and each lost right ends its session, once. */
 import { setImmediate as aside } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openStore } from '../../src/store/open.ts'
 import { type Crowd, crowd, idOf } from './crowd.ts'
 
 const SESSIONS = 3000
@@ -9,13 +8,13 @@ const GROUPS = 3
 
 let all: Crowd
 beforeAll(async () => {
-  all = await crowd(SESSIONS, GROUPS)
+  all = await crowd(SESSIONS, { groups: GROUPS })
 }, 120_000)
 afterAll(() => all.temporary.remove())
 
 test('a group of a thousand loses its right by another process, while the loop goes on', async () => {
   const { gate, temporary, sessions, stopped } = all
-  const other = await openStore({ path: temporary.path })
+  const other = await temporary.open()
   await other.authorizations.update(idOf('grant', 1), { authorizeSessions: false })
   await other.close()
   let turns = 0

@@ -1,12 +1,12 @@
 /** Many running SSH sessions at a gate, each of its own user to its own device. */
-import { DatabaseSync } from 'node:sqlite'
 import { AuditLog } from '../../src/audit/log.ts'
 import type { GateNotice } from '../../src/contract/gate.ts'
 import { BrokerGate } from '../../src/gate/gate.ts'
-import { Identities } from '../../src/identity/chain.ts'
+import { type AttemptCounter, Identities } from '../../src/identity/chain.ts'
 import { Lockout } from '../../src/identity/lockout.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { openRecordingKeys, RecordingService } from '../../src/recording-service/service.ts'
+import type { Store } from '../../src/store/store.ts'
 import { openVault } from '../../src/vault/vault.ts'
 import { opensshKey, signedData } from '../identity/keys.ts'
 import { quickHasher } from '../identity/quick-hasher.ts'
@@ -15,9 +15,15 @@ import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
 /** Sessions that open at a time. */
 const TOGETHER = 32
 
-export interface Crowd {
+export interface Place {
   temporary: TemporaryStore
+  audit: AuditLog
   gate: BrokerGate
+  /** Opens a session of the user of that number. Returns its id. */
+  open(number: number): Promise<string>
+}
+
+export interface Crowd extends Place {
   /** The session of each user, by the user's number. */
   sessions: string[]
   /** Sessions that were told to end. */
@@ -38,17 +44,42 @@ const KINDS = {
 export const idOf = (kind: keyof typeof KINDS, number = 0): string =>
   `${KINDS[kind]}${String(number).padStart(24, '0')}`
 
+export interface Options {
+  groups?: number
+  lockout?: (store: Store) => AttemptCounter
+}
+
 /**
  * Opens `count` sessions. Users and targets are numbered from 0. The user group of number g holds the users n with
  * n % groups = g, the target group of that number their targets, and the grant of that number joins them.
  */
-export async function crowd(count: number, groups = 1): Promise<Crowd> {
+export async function crowd(count: number, options: Options = {}): Promise<Crowd> {
+  const place = await crowdPlace(count, options)
+  const { gate, open } = place
+  const stopped = new Set<string>()
+  gate.onNotice((notice: GateNotice) => {
+    if (notice.type === 'stop') stopped.add(notice.session)
+  })
+  const sessions: string[] = []
+  for (let begin = 0; begin < count; begin += TOGETHER) {
+    const some = Array.from({ length: Math.min(TOGETHER, count - begin) }, (_, at) => open(begin + at))
+    sessions.push(...(await Promise.all(some)))
+  }
+  await gate.review()
+  return { ...place, sessions, stopped }
+}
+
+/** The users and targets of a crowd, without a session. */
+export async function crowdPlace(
+  count: number,
+  { groups = 1, lockout = () => new Lockout() }: Options = {},
+): Promise<Place> {
   const temporary = await temporaryStore()
   const { store, path } = temporary
   const key = opensshKey('ed25519')
-  fill(path, count, groups, key.line)
+  await fill(temporary, count, groups, key.line)
   const vault = await openVault(store, { file: `${path}.key` })
-  const identities = new Identities(store.users, quickHasher(), new Lockout(), Date.now, vault)
+  const identities = new Identities(store.users, quickHasher(), lockout(store), Date.now, vault)
   const recordings = new RecordingService({
     root: `${path}.recordings`,
     keys: await openRecordingKeys(store.settings, vault),
@@ -65,41 +96,40 @@ export async function crowd(count: number, groups = 1): Promise<Crowd> {
     forget: () => undefined,
   }
   const gate = new BrokerGate({ store, identities, vault, audit, recordings, drawer, now: Date.now })
-  const stopped = new Set<string>()
-  gate.onNotice((notice: GateNotice) => {
-    if (notice.type === 'stop') stopped.add(notice.session)
-  })
-  const open = async (index: number): Promise<string> => {
-    await vault.setCredentials(idOf('account', index), [{ type: 'password', password: Secret.of('shell') }])
-    const login = `ops${index}+root@srv${index}`
+  const given = new Set<number>()
+  const open = async (number: number): Promise<string> => {
+    if (!given.has(number)) {
+      given.add(number)
+      const credentials = [{ type: 'password', password: Secret.of('shell') }] as const
+      await vault.setCredentials(idOf('account', number), credentials)
+    }
+    const login = `ops${number}+root@srv${number}`
     const data = signedData(login, 'ssh-ed25519', key.blob)
     const signed = { data, signature: key.sign(data, 'ssh-ed25519') }
     const proof = { method: 'publickey', key: key.blob, signed } as const
-    const from = { protocol: 'SSH', source: { address: '192.0.2.7', port: 1024 + index } } as const
+    const from = {
+      protocol: 'SSH',
+      source: { address: '192.0.2.7', port: 1024 + (number % 60_000) },
+    } as const
     const answer = await gate.authenticate({ ...from, login, proof })
     if (answer.result !== 'accepted') throw new Error(answer.result)
     const opened = await gate.open({ ...from, identity: answer.identity.token })
     if (opened.result !== 'opened') throw new Error(JSON.stringify(opened))
     return opened.session.id
   }
-  const sessions: string[] = []
-  for (let begin = 0; begin < count; begin += TOGETHER) {
-    const some = Array.from({ length: Math.min(TOGETHER, count - begin) }, (_, at) => open(begin + at))
-    sessions.push(...(await Promise.all(some)))
-  }
-  await gate.review()
-  return { temporary, gate, sessions, stopped }
+  return { temporary, audit, gate, open }
 }
 
 /** Writes into the tables directly: the repositories would need minutes. */
-function fill(path: string, count: number, groups: number, key: string): void {
-  const database = new DatabaseSync(path)
-  const id = (kind: keyof typeof KINDS) => `'${KINDS[kind]}' || printf('%024d', n)`
+async function fill({ sql }: TemporaryStore, count: number, groups: number, key: string): Promise<void> {
+  // Both engines know these: printf is SQLite's, lpad PostgreSQL's.
+  const padded = (text: string) => `substr('${'0'.repeat(24)}' || ${text}, length('' || ${text}) + 1)`
+  const id = (kind: keyof typeof KINDS) => `'${KINDS[kind]}' || ${padded('n')}`
   const upTo = (end: number) =>
     `with recursive n (n) as (select 0 union all select n + 1 from n where n < ${end - 1})`
   const [numbers, each] = [upTo(count), upTo(groups)]
-  const group = `'${KINDS.group}' || printf('%024d', n % ${groups})`
-  database.exec(`begin;
+  const group = `'${KINDS.group}' || ${padded(`(n % ${groups})`)}`
+  await sql(`begin;
     insert into user_groups (id, group_name, name_key, description)
       ${each} select ${group}, 'ug' || n, 'ug' || n, '' from n;
     insert into target_groups (id, group_name, name_key, description)
@@ -123,5 +153,4 @@ function fill(path: string, count: number, groups: number, key: string): void {
     insert into target_group_sessions (target_group_id, account_id, service_id)
       ${numbers} select ${group}, ${id('account')}, ${id('service')} from n;
     commit`)
-  database.close()
 }

@@ -15,7 +15,7 @@ let all: Crowd
 let store: Store
 let judged: Set<number>
 beforeEach(async () => {
-  all = await crowd(SESSIONS, GROUPS)
+  all = await crowd(SESSIONS, { groups: GROUPS })
   store = all.temporary.store
   judged = new Set()
   const { some } = store.users

@@ -393,6 +393,10 @@ describe('the audit log', () => {
     expect(await store.audit.range(2001, 10)).toMatchObject(rows.slice(2000, 2010))
     expect((await store.audit.ofSession('S1', 3)).map((row) => row.sequence)).toEqual([1, 3, 5])
     await expect(store.audit.append(rows.slice(0, 1))).rejects.toThrow()
+    const next = { ...rows[0]!, sequence: 2501 }
+    await expect(store.audit.append([next, rows[0]!])).rejects.toThrow()
+    expect(await store.audit.last()).toMatchObject(rows[rows.length - 1]!)
+    await store.audit.append([])
   })
 })
 

@@ -38,6 +38,14 @@ export function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<
 }
 
 /**
+ * Like `inTransaction`, for work of one statement, which a server takes as a transaction by itself: one message there and
+ * back. If its answer is lost it is not known whether it was done, so doing it again must do no harm.
+ */
+export function inOneStatement<T>(db: Db, work: (db: Db) => Promise<T>): Promise<T> {
+  return isOnServer(db) && !db.isTransaction ? work(db) : inTransaction(db, work)
+}
+
+/**
  * Like `inTransaction`, for long work: no other job waits for its commit. `isOnce`: it has effects elsewhere, and is
  * not repeated.
  */
@@ -76,7 +84,7 @@ class Attempts {
  * savepoint to go back to: as in SQLite, the transaction can be used afterwards.
  */
 async function within<T>(tx: Tx, work: (tx: Tx) => Promise<T>): Promise<T> {
-  if (!isEndedByErrors(tx)) return await work(tx)
+  if (!isOnServer(tx)) return await work(tx)
   await begin(tx)
   try {
     const value = await work(tx)
@@ -88,7 +96,8 @@ async function within<T>(tx: Tx, work: (tx: Tx) => Promise<T>): Promise<T> {
   }
 }
 
-const isEndedByErrors = (tx: Tx): boolean => tx.getExecutor().adapter instanceof PostgresAdapter
+/** Whether the database is PostgreSQL's, and not in this process. */
+export const isOnServer = (db: Db): boolean => db.getExecutor().adapter instanceof PostgresAdapter
 
 /** Shared commits by database. */
 const groups = new WeakMap<Db, Commits>()

@@ -18,7 +18,8 @@ export const TYPES = {
 /** Decodes `\x00ff`: the setting bytea_output is `hex`. */
 const bytesOf = (text: string): Uint8Array => new Uint8Array(Buffer.from(text.slice(2), 'hex'))
 
-/** Returns a parameter without U+0000, which PostgreSQL has no text with; it becomes U+FFFD. */
+/** Returns a parameter, or a list of them, without U+0000, which PostgreSQL has no text with; it becomes U+FFFD. */
 export function cleaned(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(cleaned)
   return typeof value === 'string' && value.includes('\0') ? value.replaceAll('\0', '\ufffd') : value
 }

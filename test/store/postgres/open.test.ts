@@ -178,6 +178,11 @@ describe('a store', () => {
     const store = await open()
     const { id } = await store.users.create(newUser('a', { displayName: 'x\0y' }))
     expect((await store.users.find(id))?.displayName).toBe('x\ufffdy')
+    const json = JSON.stringify({ fields: { session: 'x\0y' } })
+    await store.audit.append([{ sequence: 1, time: 1, code: 'x', json, hash: Uint8Array.of(0, 255) }])
+    expect(await store.audit.range(1, 2)).toEqual([
+      { sequence: 1, time: 1, code: 'x', json, hash: Uint8Array.of(0, 255), session: 'x\ufffdy' },
+    ])
   })
 
   it('quotes no row in an error', async () => {

@@ -2,15 +2,18 @@
  * What reads and then writes, in two processes at once: whichever order they come to, the result is that of one after
  * the other. The second one does all of its work while the first has done its own and is not committed.
  */
+import { generateKeyPairSync } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { ChainEnd } from '../../../src/audit/chain-end.ts'
 import { AuditLog } from '../../../src/audit/log.ts'
 import { firstAdministrator } from '../../../src/broker/first-start.ts'
 import { Identities } from '../../../src/identity/chain.ts'
 import { Lockout } from '../../../src/identity/lockout.ts'
 import { PasswordPolicy } from '../../../src/identity/policy.ts'
-import type { Store } from '../../../src/store/store.ts'
+import { StoreUnavailableError } from '../../../src/store/engine/errors.ts'
+import type { AuditRow, Store } from '../../../src/store/store.ts'
 import { openVault } from '../../../src/vault/vault.ts'
 import { quickHasher } from '../../identity/quick-hasher.ts'
 import { newUser, smallEstate } from '../fixture.ts'
@@ -178,6 +181,32 @@ it('two logs append to one chain', async () => {
   await Promise.all(each)
   const rows = await one.audit.range(1, 100)
   expect(rows.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 60 }, (_, n) => n + 1))
+})
+
+it('a commit that comes after its connection was lost, and its repetition, are the same rows', async () => {
+  const { privateKey } = generateKeyPairSync('ed25519')
+  let late: Promise<void> | undefined
+  let time = 0
+  const repository = {
+    ...one.audit,
+    async append(rows: AuditRow[]) {
+      if (late) return await one.audit.append(rows)
+      const { promise: isWritten, resolve } = Promise.withResolvers<void>()
+      late = other.transaction(async (within) => {
+        await within.audit.append(rows)
+        resolve()
+        while ((await temp.sql('select 1 from pg_locks where not granted')).length === 0) await sleep(20)
+      })
+      await isWritten
+      throw new StoreUnavailableError('the connection was lost')
+    },
+  }
+  const end = new ChainEnd({ repository, now: () => time++, key: privateKey, reach: undefined })
+  const event = { time: 1, code: 'auth.success', fields: { user: 'ops1' } } as const
+  const { rows, checkpoint } = await end.append([event], true)
+  await late
+  const hashes = (all: readonly AuditRow[]) => all.map(({ hash }) => Buffer.from(hash).toString('hex'))
+  expect(hashes(await one.audit.range(1, 100))).toEqual(hashes([...rows, checkpoint!.row]))
 })
 
 it('work that meets others at each attempt ends with an error in words', async () => {
