@@ -208,7 +208,7 @@ export const RECORDINGS = {
     severity: 'warning',
     trap: false,
     meaning:
-      'the store, which was copied to the database `object`, is used again as it was then; what happened in the copy since is not in it, and all cookies and tickets have ended',
+      'the store, which was copied to the database `object`, is used again as it was then; what happened in the copy since is not in it, and all cookies, tickets and invitations have ended',
     fields: ['user', 'object', ...LOCAL],
     sentence: (f) => `${who(f)} reopened the store that was copied to ${f.object ?? '?'}`,
   },

@@ -80,8 +80,8 @@ export async function copyStore(options: CopyOptions): Promise<CopyResult> {
 }
 
 /**
- * Lets a store be used again that was moved. Its cookies and tickets end: they may have been used in the copy. Returns
- * whether it had been moved.
+ * Lets a store be used again that was moved. Its cookies, tickets and invitations end: they may have been used in the
+ * copy. Returns whether it had been moved.
  * @throws StoreError
  */
 export async function reopenStore(
@@ -95,7 +95,7 @@ export async function reopenStore(
     if (state?.state !== 'moved') return false
     const fields: FieldsOf<'store.reopen'> = { ...actor, object: state.to }
     await transaction(side, async () => {
-      for (const table of ['sign_ins', 'tickets']) await side.run(`delete from ${table}`)
+      for (const table of ['sign_ins', 'tickets', 'invitations']) await side.run(`delete from ${table}`)
       await appendEvent(side, { time: now(), code: 'store.reopen', fields })
       await side.run('delete from settings where name = ?', [STATE])
     })

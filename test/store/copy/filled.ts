@@ -98,6 +98,8 @@ export async function fill(store: Store): Promise<void> {
   )
   const ticket = { protocol: 'VNC', address: '192.0.2.1', expires: LARGEST, sealed: new Uint8Array(9) }
   await store.tickets.add({ id: 'T1', userId: user.id, ...ticket, ticket: '{}' }, 0, LIMITS)
+  const invitation = { id: 'I1', session: 'S1', address: '', expires: LARGEST, sealed: new Uint8Array(9) }
+  await store.invitations.add(invitation, 0, 10)
   const keys = { pair: Uint8Array.of(1), address: Uint8Array.of(2) }
   await store.lockouts.fail(keys, undefined, 1, LOCKOUT)
   await store.lockouts.reserve(keys, 1, LARGEST, LOCKOUT)
