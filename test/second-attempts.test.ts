@@ -67,6 +67,19 @@ describe('a second attempt', () => {
     expect(countsOf(withSecond(outside, second))).toEqual({ passed: 4, failed: 3, skipped: 1 })
   })
 
+  test('in which a test is skipped or missing does not mend it, nor does one without a test a broken file', () => {
+    const failed = report(
+      file('e2e', 'x.test.ts', result('a', 'failed'), result('b', 'failed')),
+      broken('e2e', 'z.test.ts'),
+    )
+    const nothing = report(
+      file('e2e', 'x.test.ts', result('a', 'skipped'), result('other', 'passed')),
+      file('e2e', 'z.test.ts', result('a', 'skipped')),
+    )
+    expect(countsOf(withSecond(failed, nothing))).toEqual({ passed: 1, failed: 3, skipped: 1 })
+    expect(passedAtSecond(failed, nothing)).toEqual({})
+  })
+
   test('names what passed in it only, in the same project', () => {
     expect(passedAtSecond(first, second)).toEqual({
       'x.test.ts > b': 'b has failed',

@@ -1,6 +1,6 @@
 /**
- * The second attempt on the build server: test files that failed run once more, one at a time and each in a process of
- * its own, so that nothing of the first attempt is in it. What passes then only is listed with the error of the
+ * The second attempt on the build server: test files that failed run once more, one at a time and in a new process,
+ * so that nothing of the first attempt is in it. What passes then only is listed with the error of the
  * first: a race in the test or in the broker. The run fails if one of them needed it in an earlier run of the
  * last ten, too. second-attempts.json has the known ones: when each was first seen, and why.
  */
@@ -56,12 +56,28 @@ const isSame =
   (b: FileResult): boolean =>
     a.project === b.project && a.file === b.file
 
-/** Returns the report with the files of the second attempt in place of those of the first. */
+/**
+ * Returns the report with the files of the second attempt in place of those of the first. What failed and has not
+ * passed since, but was skipped or has gone, stays failed.
+ */
 export function withSecond(first: Report, second: Report): Report {
   return {
-    files: first.files.map((file) => second.files.find(isSame(file)) ?? file),
+    files: first.files.map((file) => {
+      const again = second.files.find(isSame(file))
+      return again ? afterBoth(file, again) : file
+    }),
     errors: [...first.errors, ...second.errors],
   }
+}
+
+function afterBoth(file: FileResult, again: FileResult): FileResult {
+  const known = new Set(again.tests.filter(({ state }) => state !== 'skipped').map(({ name }) => name))
+  const left = file.tests.filter(({ name, state }) => state === 'failed' && !known.has(name))
+  const names = new Set(left.map(({ name }) => name))
+  const hasPassed = again.tests.some(({ state }) => state === 'passed')
+  const error = again.error ?? (hasPassed ? undefined : file.error)
+  const tests = [...again.tests.filter(({ name }) => !names.has(name)), ...left]
+  return { project: file.project, file: file.file, tests, ...(error !== undefined && { error }) }
 }
 
 /** Returns the errors of the first attempt for what passed at the second only, by the test's file and name. */
@@ -74,7 +90,8 @@ export function passedAtSecond(first: Report, second: Report): Record<string, st
         ({ name, error }) =>
           error !== undefined && again.tests.some((test) => test.name === name && test.state === 'passed'),
       )
-      const broken = file.error === undefined ? [] : [[file.file, file.error] as const]
+      const isMended = again.tests.some(({ state }) => state === 'passed')
+      const broken = file.error === undefined || !isMended ? [] : [[file.file, file.error] as const]
       return [...broken, ...tests.map(({ name, error }) => [`${file.file} > ${name}`, error!] as const)]
     }),
   )
