@@ -243,7 +243,15 @@ listen ${name}
     const wrong = await come(port, BALANCER)
     wrong.write(blockHeader({ family: FAMILIES.tcp6, addresses: Buffer.alloc(12) }))
     expect((await firstBytes(wrong)).length).toBe(0)
-    const told = linesOf(bastion).filter((line) => line['fault'] !== undefined)
+    // The process writes its log, and the test reads it, after the connection has ended.
+    const told = await until('the lines', () => {
+      const lines = linesOf(bastion).filter((line) => line['fault'] !== undefined)
+      return ['client', 'and the end', 'where 36'].every((part) =>
+        lines.some((line) => String(line['fault']).includes(part)),
+      )
+        ? lines
+        : undefined
+    })
     for (const fault of ['got "SSH-2.0-client"', 'got 20 bytes of one and the end', '12 bytes where 36']) {
       expect(told).toContainEqual(
         expect.objectContaining({
@@ -255,8 +263,9 @@ listen ${name}
         }),
       )
     }
-    const after = await counts()
-    expect(after.map((count, i) => count - before[i]!)).toEqual([3, 1, 1])
+    const grown = async () => (await counts()).map((count, i) => count - before[i]!)
+    await until('the counts', async () => (await grown()).every((count) => count > 0) || undefined)
+    expect(await grown()).toEqual([3, 1, 1])
   })
 
   test('health checks succeed, and make no noise', async () => {
