@@ -37,7 +37,7 @@ export class Withdrawals {
 
   /**
    * Judges one after the other; `judge` returns the function that writes the event, or undefined if the object may
-   * stay. `prepare` asks for what some of them need, before those are judged.
+   * stay. `prepare` asks for what some of them need, while those before them are judged.
    */
   async each<T>(
     all: Iterable<T>,
@@ -46,11 +46,18 @@ export class Withdrawals {
   ): Promise<void> {
     const pace = new Pace()
     const waiting = [...all]
+    const prepared = (begin: number): Promise<boolean> =>
+      this.#attempt(async () => {
+        if (begin < waiting.length) await prepare?.(waiting.slice(begin, begin + PREPARED))
+      })
+    let next = prepared(0)
     for (let begin = 0; begin < waiting.length; begin += PREPARED) {
-      const some = waiting.slice(begin, begin + PREPARED)
       await pace.step()
-      if (!(await this.#attempt(async () => prepare?.(some)))) continue
-      for (const one of some) {
+      const isPrepared = await next
+      // The database looks while these are judged.
+      next = prepared(begin + PREPARED)
+      if (!isPrepared) continue
+      for (const one of waiting.slice(begin, begin + PREPARED)) {
         await pace.step()
         await this.#attempt(async () => {
           const telling = await judge(one)
@@ -58,6 +65,7 @@ export class Withdrawals {
         })
       }
     }
+    await next
   }
 
   /** Returns whether the work was done. */

@@ -2,11 +2,14 @@ import { setImmediate as aside } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { LegalHold, SessionRecord } from '../model/objects.ts'
 import type { Protocol, Right } from '../model/rights.ts'
-import { inOneStatement, inTransaction } from './engine/commits.ts'
+import { BATCH, batchQuery } from './batches.ts'
+import { inOneStatement, inTransaction, type Tx } from './engine/commits.ts'
 import { MissingReferenceError } from './engine/errors.ts'
+import { gathered } from './engine/gathered.ts'
 import { rowsEver } from './engine/here.ts'
 import { keptQuery } from './engine/kept-query.ts'
 import { insertRow } from './engine/kept-rows.ts'
+import { rowsUpdate } from './engine/many-rows.ts'
 import type { Db, SessionRow, StoreContext } from './migrations/schema.ts'
 import { cleared, flag, json, list, listed, setColumns, write } from './query.ts'
 import { column, listColumn, nullable } from './searchable.ts'
@@ -84,6 +87,11 @@ const countSessions = keptQuery((db: Db) =>
 
 /** Sessions store names, not ids, since they outlive the objects. The newest come first. */
 export function sessionRepository({ db }: StoreContext): SessionRepository {
+  const ended = gathered(
+    BATCH,
+    ({ id }: { id: string; columns: Columns }) => id,
+    (ends) => inTransaction(db, (tx) => endAll(tx, ends)),
+  )
   return {
     async list({ status }, page) {
       const all = db.selectFrom('sessions').selectAll()
@@ -155,39 +163,72 @@ export function sessionRepository({ db }: StoreContext): SessionRepository {
 
     // The same end may be written twice.
     update: async (id, change) => {
-      const recording = cleared(change, 'recording')
-      const hold = cleared(change, 'legalHold')
-      const set = async (on: Db) => {
-        const isThere = await setColumns(on, 'sessions', id, {
-          begin_time: change.begin,
-          end_time: cleared(change, 'end'),
-          user_name: change.user,
-          source_ip: change.sourceIp,
-          protocol: change.protocol,
-          subprotocols: json(change.subprotocols),
-          account: change.account,
-          domain: change.domain,
-          device: change.device,
-          service: change.service,
-          target_host: change.targetHost,
-          result: cleared(change, 'result'),
-          reason: cleared(change, 'reason'),
-          authorization_name: change.authorization,
-          is_recorded: flag(change.isRecorded),
-          bytes_in: change.bytesIn,
-          bytes_out: change.bytesOut,
-          ...(recording !== undefined && recordingColumns(recording ?? undefined)),
-          legal_hold: hold === null ? null : json(hold),
-        })
-        if (!isThere) throw new MissingReferenceError(TYPE, 'id', id)
-      }
-      if (change.end === undefined) return await inOneStatement(db, set)
-      await inTransaction(db, async (tx) => {
-        await tx.deleteFrom('invitations').where('session', '=', id).execute()
-        await set(tx)
-      })
+      const columns = changedColumns(change)
+      const isThere =
+        change.end === undefined
+          ? await inOneStatement(db, (on) => setColumns(on, 'sessions', id, columns))
+          : await ended({ id, columns })
+      if (!isThere) throw new MissingReferenceError(TYPE, 'id', id)
     },
   }
+}
+
+type Columns = ReturnType<typeof changedColumns>
+
+/** Returns the columns of a change; undefined for those that it does not name. */
+function changedColumns(change: Partial<Omit<SessionRecord, 'id'>>) {
+  const recording = cleared(change, 'recording')
+  const hold = cleared(change, 'legalHold')
+  return {
+    begin_time: change.begin,
+    end_time: cleared(change, 'end'),
+    user_name: change.user,
+    source_ip: change.sourceIp,
+    protocol: change.protocol,
+    subprotocols: json(change.subprotocols),
+    account: change.account,
+    domain: change.domain,
+    device: change.device,
+    service: change.service,
+    target_host: change.targetHost,
+    result: cleared(change, 'result'),
+    reason: cleared(change, 'reason'),
+    authorization_name: change.authorization,
+    is_recorded: flag(change.isRecorded),
+    bytes_in: change.bytesIn,
+    bytes_out: change.bytesOut,
+    ...(recording !== undefined && recordingColumns(recording ?? undefined)),
+    legal_hold: hold === null ? null : json(hold),
+  }
+}
+
+const setRows = rowsUpdate('sessions', {
+  begin_time: 'bigint',
+  end_time: 'bigint',
+  is_recorded: 'bigint',
+  bytes_in: 'bigint',
+  bytes_out: 'bigint',
+  recording_size: 'bigint',
+})
+
+const removeInvitations = batchQuery(1, (db, asked) =>
+  db.deleteFrom('invitations').where('session', 'in', db.selectFrom(asked).select('asked.column1')),
+)
+
+/** Writes the ends of sessions, each of another one. Returns whether each is there. */
+async function endAll(tx: Tx, ends: readonly { id: string; columns: Columns }[]): Promise<boolean[]> {
+  await removeInvitations(
+    tx,
+    ends.map(({ id }) => [id]),
+  )
+  const there = await setRows(
+    tx,
+    ends.map(({ id, columns }) => {
+      const named = Object.entries(columns).filter(([, value]) => value !== undefined)
+      return [id, Object.fromEntries(named) as Record<string, string | number | null>]
+    }),
+  )
+  return ends.map(({ id }) => there.has(id))
 }
 
 /** The parts that others are searched, summed and found by have columns of their own. */

@@ -15,9 +15,15 @@ export function signInRepository({ db, newId }: StoreContext): SignInRepository 
   return {
     begin: (tokenHash, { userId, secretRevision, begin, lastUse }, expired, limits) =>
       inTransaction(db, async (tx) => {
-        await removeExpired(tx, expired.begin, expired.lastUse)
-        await removeOldest(tx, limits.ofUser, userId)
-        await removeOldest(tx, limits.all)
+        let there = await countsOf(tx, userId, expired)
+        if (there.hasExpired) {
+          await removeExpired(tx, expired.begin, expired.lastUse)
+          there = await countsOf(tx, userId, expired)
+        }
+        const ofUser = Math.max(0, there.ofUser - limits.ofUser + 1)
+        if (ofUser > 0) await removeOldest(tx, ofUser, userId)
+        const others = there.total - ofUser - limits.all + 1
+        if (others > 0) await removeOldest(tx, others)
         await insertRow(tx, 'sign_ins', {
           id: newId(),
           token_hash: tokenHash,
@@ -56,23 +62,36 @@ const removeExpired = keptQuery((db: Db, begin: number, lastUse: number) =>
   db.deleteFrom('sign_ins').where((e) => e.or([e('begin_time', '<=', begin), e('last_use', '<=', lastUse)])),
 )
 
-const count = sql<number>`count(*)`.as('total')
-const countAll = keptQuery((db: Db) => db.selectFrom('sign_ins').select(count))
-const countOf = keptQuery((db: Db, userId: string) =>
-  db.selectFrom('sign_ins').where('user_id', '=', userId).select(count),
+interface Counts {
+  total: number
+  ofUser: number
+  hasExpired: number
+}
+
+/** All that a sign-in has to know, by one statement. */
+const counts = keptQuery((db: Db, userId: string, begin: number, lastUse: number) =>
+  db.selectNoFrom([
+    sql<number>`(select count(*) from sign_ins)`.as('total'),
+    sql<number>`(select count(*) from sign_ins where user_id = ${userId})`.as('ofUser'),
+    sql<number>`case when exists (select 1 from sign_ins where begin_time <= ${begin})
+      or exists (select 1 from sign_ins where last_use <= ${lastUse}) then 1 else 0 end`.as('hasExpired'),
+  ]),
 )
 
-/** Makes room for one more below the limit, of one user or in all. */
-async function removeOldest(tx: Tx, limit: number, userId?: string): Promise<void> {
-  const [counted] = userId === undefined ? await countAll(tx) : await countOf(tx, userId)
-  const { total } = counted!
-  if (total < limit) return
+async function countsOf(
+  tx: Tx,
+  userId: string,
+  { begin, lastUse }: Pick<StoredSignIn, 'begin' | 'lastUse'>,
+): Promise<Counts> {
+  const [row] = await counts(tx, userId, begin, lastUse)
+  return row!
+}
+
+/** Removes as many of the oldest, of one user or of all. */
+async function removeOldest(tx: Tx, most: number, userId?: string): Promise<void> {
   let own = tx.selectFrom('sign_ins')
   if (userId !== undefined) own = own.where('user_id', '=', userId)
-  const oldest = own
-    .select('id')
-    .orderBy('id')
-    .limit(total - limit + 1)
+  const oldest = own.select('id').orderBy('id').limit(most)
   await tx.deleteFrom('sign_ins').where('id', 'in', oldest).execute()
 }
 

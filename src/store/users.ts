@@ -146,11 +146,7 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
       }),
 
     async secretsOf(id) {
-      const row = await db
-        .selectFrom('users')
-        .select('sealed_password_hash')
-        .where('id', '=', id)
-        .executeTakeFirst()
+      const [row] = await hashOf(db, id)
       return row?.sealed_password_hash ? { passwordHash: row.sealed_password_hash } : {}
     },
 
@@ -245,6 +241,11 @@ async function hasAdministrator(tx: Tx): Promise<boolean> {
 }
 
 const rowOf = rowFinder(select)
+
+/** Each sign-in by password runs it. */
+const hashOf = keptQuery((db: Db, id: Id) =>
+  db.selectFrom('users').select('sealed_password_hash').where('id', '=', id),
+)
 
 const rowsOf = batchQuery(1, (db, asked) => select(db).innerJoin(asked, 'asked.column1', 'users.id'))
 

@@ -1,10 +1,11 @@
 /**
  * Transactions that share a commit. Each commit waits for the disk and blocks the database, so work that
- * arrives meanwhile is done in one transaction. Each job has its own savepoint, so that a failed one undoes
- * nothing of the others. No job resolves before the commit is on the disk.
+ * arrives meanwhile is done in one transaction. If a job fails, all are done again, each with its own savepoint, so that
+ * it undoes nothing of the others. No job resolves before the commit is on the disk.
  *
  * Where several processes write, the engine refuses transactions that would not have the same result one after
- * the other (ConflictError). Such work is repeated, so it must have no effect but on the database.
+ * the other (ConflictError). Such work is repeated, as is that of a job beside one that failed, so it must have no effect
+ * but on the database.
  */
 import { randomInt } from 'node:crypto'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
@@ -141,12 +142,7 @@ class Commits {
 
   async #runGroup(jobs: readonly Job[]): Promise<void> {
     try {
-      const settled = await this.#db.transaction().execute(async (tx) => {
-        const done: (() => void)[] = []
-        for (const job of jobs) done.push(await (jobs.length === 1 ? job.run(tx) : apart(tx, job)))
-        return done
-      })
-      for (const settle of settled) settle()
+      for (const settle of (await this.#together(jobs)) ?? (await this.#eachApart(jobs))) settle()
     } catch (error) {
       const repeated = jobs.filter(({ attempts }) => attempts.mayRepeat(error))
       for (const job of jobs) if (!repeated.includes(job)) job.reject(error)
@@ -154,6 +150,40 @@ class Commits {
       // Before those that came later, in their order.
       this.#waiting.unshift(...repeated)
     }
+  }
+
+  /**
+   * Does the jobs without savepoints, which would take as long as short ones. Returns the functions to call, or undefined
+   * if nothing was done because one of several has failed.
+   */
+  async #together(jobs: readonly Job[]): Promise<(() => void)[] | undefined> {
+    let failure: unknown
+    try {
+      return await this.#db.transaction().execute(async (tx) => {
+        const done: (() => void)[] = []
+        for (const { run } of jobs) {
+          const settle = await run(tx).catch((error: unknown) => {
+            failure = error
+            throw error
+          })
+          done.push(settle)
+        }
+        return done
+      })
+    } catch (error) {
+      // A conflict is that of the transaction as a whole.
+      const isOfOne = 1 < jobs.length && error === failure && !(error instanceof ConflictError)
+      if (isOfOne) return undefined
+      throw error
+    }
+  }
+
+  async #eachApart(jobs: readonly Job[]): Promise<(() => void)[]> {
+    return await this.#db.transaction().execute(async (tx) => {
+      const done: (() => void)[] = []
+      for (const job of jobs) done.push(await apart(tx, job))
+      return done
+    })
   }
 }
 

@@ -16,6 +16,8 @@ import { type Primary, timelineOf } from './primary.ts'
 const PAUSE_MS = 500
 /** Milliseconds for an answer, a new connection included: with the pause, what hangs is known within 3 s. */
 const ANSWER_MS = 2000
+/** Parts in which that time is counted, so that a stall of this process takes one of them at most. */
+const TICKS = 20
 
 /**
  * Commits a record of some bytes, so that a full disk or a lost standby is seen too: what only reads would go on
@@ -37,6 +39,8 @@ export interface ReachOptions {
   now: () => number
   /** Called when it has gone away: connections to it are of no use any more. */
   onAway: () => void
+  /** Milliseconds for an answer. Absent for ANSWER_MS. */
+  answerMs?: number
 }
 
 export class PostgresReach implements Reach {
@@ -124,7 +128,7 @@ export class PostgresReach implements Reach {
     const late = new AbortController()
     const wasFull = this.#isFull
     try {
-      await Promise.race([this.#question(), tooLate(late.signal)])
+      await Promise.race([this.#question(), tooLate(this.#options.answerMs ?? ANSWER_MS, late.signal)])
       // Found without room since it was asked.
       if (this.#isFull && !wasFull) return
       this.#isFull = false
@@ -168,7 +172,8 @@ export class PostgresReach implements Reach {
     // Another host may have become the primary.
     if (this.away && primary.isOneOfSeveral) await primary.find()
     if (turn !== this.#turn) throw new Error('it has not answered in time')
-    const config = { ...clientConfig(place, primary.current), connectionTimeoutMillis: ANSWER_MS }
+    // Ended with the question: a timer of its own would count this process's stalls.
+    const config = { ...clientConfig(place, primary.current), connectionTimeoutMillis: 0 }
     const client = new pg.Client(config)
     client.on('error', () => undefined)
     // From now on, so that it ends with a question that has no answer in time.
@@ -217,14 +222,18 @@ const unavailable = ({ reason }: Away) => new StoreUnavailableError(reason)
 
 const plain = (message: string) => message.replace(/^the database cannot be used: /, '')
 
-/** Rejects after the time for an answer. Answers that came while this process was busy count. */
-async function tooLate(signal: AbortSignal): Promise<void> {
+/**
+ * Rejects after so many milliseconds in which this process could have seen an answer. A stall counts as one tick: a
+ * connection takes several messages there and back, and those of a process that was busy are not the server's fault.
+ */
+async function tooLate(answerMs: number, signal: AbortSignal): Promise<void> {
   try {
-    await sleep(ANSWER_MS, undefined, { signal })
+    for (let tick = 0; tick < TICKS; tick++) await sleep(answerMs / TICKS, undefined, { signal })
   } catch {
     return
   }
+  // Answers that came during the last one count.
   await setImmediate()
   await setImmediate()
-  throw new Error(`it has not answered for ${ANSWER_MS / 1000} s`)
+  throw new Error(`it has not answered for ${answerMs / 1000} s`)
 }
