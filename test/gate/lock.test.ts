@@ -64,7 +64,7 @@ async function identity(user: string): Promise<string> {
 }
 const open = (token: string) => gate.open({ identity: token, protocol: 'SSH', source: SOURCE })
 const checkout = (user: User) =>
-  checkouts.checkout(user, estate.account, Date.now()).then(
+  checkouts.checkout(user, estate.account, Date.now).then(
     () => 'out',
     (error: { reason: string }) => error.reason,
   )
