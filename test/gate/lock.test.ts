@@ -100,6 +100,14 @@ test('a session or a checkout, at whatever moment the one comes after the other'
   }
 })
 
+test('a checkout that is out, until it is taken back', async () => {
+  const { checkoutId } = await checkouts.checkout(other, estate.account, Date.now)
+  expect(await open(await identity('ops1'))).toMatchObject({ result: 'denied' })
+  const forced = { by: 'admin', comment: 'left the company' }
+  await temporary.store.checkouts.end(checkoutId, Date.now(), forced)
+  expect(await open(await identity('ops1'))).toMatchObject({ result: 'opened' })
+})
+
 test('nobody is kept away by a session that was not opened after all', async () => {
   const token = await identity('ops1')
   await temporary.store.accounts.setSealedCredentials(estate.account.id, [])
