@@ -57,11 +57,15 @@ async function main(name: string | undefined, args: string[]): Promise<number> {
   }
   if (!known(name)) throw new UsageError(`there is no command ${JSON.stringify(name)}`)
   const command = await COMMANDS[name]!()
-  const { values, positionals } = parse(command, args)
+  const { values, positionals, tokens } = parse(command, args)
+  const dashes = tokens.findIndex(({ kind }) => kind === 'option-terminator')
   return await command.run({
     config: values['config'] === undefined ? 'config/sallyport.yaml' : String(values['config']),
     options: values,
     words: positionals,
+    ...(dashes >= 0 && {
+      beforeDashes: tokens.slice(0, dashes).filter(({ kind }) => kind === 'positional').length,
+    }),
   })
 }
 
@@ -72,6 +76,7 @@ function parse(command: Command, args: string[]) {
       options: { config: { type: 'string' }, ...command.options },
       allowPositionals: true,
       strict: true,
+      tokens: true,
     })
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error))

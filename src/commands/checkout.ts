@@ -4,7 +4,7 @@ import type { ParseArgsOptionsConfig } from 'node:util'
 import { parseDuration } from '../config/units.ts'
 import { type Command, type Invocation, onlyWord, textOption, UsageError } from './command.ts'
 import { forStream } from './output.ts'
-import { REMOTE_OPTIONS, Remote } from './remote.ts'
+import { notOfApi, REMOTE_OPTIONS, Remote } from './remote.ts'
 
 export const WISH_OPTIONS = {
   duration: { type: 'string' },
@@ -29,23 +29,40 @@ export async function checkOut(
   invocation: Invocation,
   account: string,
   wish: Readonly<Record<string, string>> = {},
+  signal?: AbortSignal,
 ): Promise<HandedOut> {
   const [comment, ticket, format] = ['comment', 'ticket', 'key-format'].map((one) =>
     textOption(invocation, one),
   )
   const duration = durationOf(invocation)
-  return (await remote.post(pathOf(account, 'checkout'), {
+  const body = {
     ...(duration !== undefined && { duration }),
     ...(comment !== undefined && { comment }),
     ...(ticket !== undefined && { ticket }),
     ...(format !== undefined && { key_format: format }),
     ...wish,
-  })) as HandedOut
+  }
+  const out = await remote.post(pathOf(account, 'checkout'), body, signal)
+  if (!isHandedOut(out)) throw notOfApi(200)
+  return out
+}
+
+const REQUIRED = ['login', 'checkout_id', 'expires'] as const
+const SECRETS = ['password', 'private_key', 'passphrase'] as const
+
+function isHandedOut(answer: unknown): answer is HandedOut {
+  if (typeof answer !== 'object' || answer === null) return false
+  const fields = answer as Record<string, unknown>
+  return (
+    REQUIRED.every((name) => typeof fields[name] === 'string') &&
+    SECRETS.every((name) => fields[name] === undefined || typeof fields[name] === 'string')
+  )
 }
 
 /** @throws RemoteError with status 404 if it has ended or expired */
 export async function checkIn(remote: Remote, account: string, id: string): Promise<void> {
-  await remote.post(pathOf(account, 'checkin'), { checkout_id: id })
+  const answer = await remote.post(pathOf(account, 'checkin'), { checkout_id: id })
+  if (answer !== undefined) throw notOfApi(200)
 }
 
 const pathOf = (account: string, action: string) => `/accounts/${encodeURIComponent(account)}/${action}`

@@ -7,6 +7,8 @@ export interface Invocation {
   options: Record<string, string | boolean | (string | boolean)[] | undefined>
   /** The arguments without the command's name and the options. */
   words: string[]
+  /** How many of them are before `--`, if it is there. */
+  beforeDashes?: number
 }
 
 export interface Command {

@@ -24,8 +24,8 @@ const VARIABLES: Readonly<Record<string, string>> = {
   ca: 'SALLYPORT_CA',
 }
 
-/** Milliseconds without a byte from the broker. */
-const TIMEOUT_MS = 30_000
+/** Milliseconds without a byte from the broker: more than it waits for its own database. */
+const TIMEOUT_MS = 90_000
 const MAX_ANSWER_BYTES = 1024 * 1024
 const MAX_KEY_BYTES = 1024
 
@@ -70,11 +70,12 @@ export class Remote {
 
   /**
    * Sends a request under the API's base, and returns the answer's body.
-   * @throws RemoteError if the broker refuses it, Error with what to do if there is no answer
+   * @throws RemoteError if the broker refuses it, Error with what to do if there is no answer, or `signal` aborted it
    */
-  post(path: string, body: object): Promise<unknown> {
+  post(path: string, body: object, signal?: AbortSignal): Promise<unknown> {
     const text = JSON.stringify(body)
-    const url = new URL(`${this.#base.pathname}${path}`, this.#base)
+    const url = new URL(this.#base)
+    url.pathname += path
     return new Promise((resolve, reject) => {
       const failed = (error: Error) => reject(new Error(`${this.#base.host}: ${wordsOf(error)}`))
       const sent = request(url, {
@@ -85,6 +86,9 @@ export class Remote {
           'content-length': Buffer.byteLength(text),
         },
         timeout: TIMEOUT_MS,
+        // NODE_TLS_REJECT_UNAUTHORIZED would decide otherwise.
+        rejectUnauthorized: true,
+        ...(signal && { signal }),
         ...(this.#ca && { ca: this.#ca }),
       })
       sent.on('timeout', () => sent.destroy(new Error(`no answer within ${TIMEOUT_MS / 1000} seconds`)))
@@ -120,7 +124,7 @@ function baseOf(text: string | undefined): URL {
   if (url?.protocol !== 'https:') throw new UsageError('expected --url to begin with https://')
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
     throw new UsageError('expected --url https://HOST[:PORT][/api], without a name, a password or a query')
-  const path = url.pathname.replace(/\/+$/, '')
+  const path = url.pathname.replace(/\/{2,}/g, '/').replace(/\/$/, '')
   url.pathname = path === '' ? '/api' : path
   return url
 }
@@ -151,6 +155,11 @@ function wordsOf(error: Error): string {
   return CODES[code] ?? error.message
 }
 
+/** Returns the error for an answer of another server. */
+export function notOfApi(status: number): RemoteError {
+  return new RemoteError(status, `the answer was ${status}, not one of a broker's API: is --url right?`)
+}
+
 function bodyOf(status: number, text: string): unknown {
   const body = parsed(text)
   if (status >= 200 && status < 300) return body
@@ -159,8 +168,7 @@ function bodyOf(status: number, text: string): unknown {
     description?: string
     details?: { field?: string; message: string }[]
   }
-  if (typeof description !== 'string' || !Array.isArray(details))
-    throw new RemoteError(status, `the answer was ${status}, not one of a broker's API: is --url right?`)
+  if (typeof description !== 'string' || !Array.isArray(details)) throw notOfApi(status)
   const more = details.map(({ field, message }) => (field === undefined ? message : `${field}: ${message}`))
   throw new RemoteError(status, [`${description} (${error})`, ...more].join('; '))
 }

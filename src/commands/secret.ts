@@ -2,10 +2,20 @@
  * `sallyport secret exec`: a secret for the lifetime of a program, in its environment or in a file. It is returned
  * when the program ends, also if a signal ends it; if this process is killed, the checkout ends by its policy.
  */
-import { spawn } from 'node:child_process'
-import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type ChildProcess, spawn } from 'node:child_process'
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { constants as system, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { checkIn, checkOut, type HandedOut, WISH_OPTIONS } from './checkout.ts'
 import { type Command, type Invocation, textOption, UsageError } from './command.ts'
 import { plain } from './output.ts'
@@ -21,6 +31,8 @@ const LOGIN_VARIABLE = 'SALLYPORT_LOGIN'
 const NOT_FOUND = 127
 const NOT_RUN = 126
 const BY_SIGNAL = 128
+/** Milliseconds before further attempts to return a secret, if the broker is away or has no room. */
+const PAUSES_MS: readonly number[] = [1000, 2000]
 
 /** Names of the variables that the program gets. */
 interface Wanted {
@@ -48,7 +60,8 @@ export const secret: Command = {
   },
   async run(invocation) {
     const [action, account, program, ...args] = invocation.words
-    if (action !== 'exec' || !account || !program)
+    // Without it, an option of the program's could be taken for one of ours.
+    if (action !== 'exec' || !account || !program || invocation.beforeDashes !== 2)
       throw new UsageError('expected secret exec ACCOUNT@DOMAIN[@DEVICE] … -- PROGRAM [ARGUMENT …]')
     const wanted = wantedOf(invocation)
     const remote = new Remote(invocation)
@@ -57,7 +70,13 @@ export const secret: Command = {
       wanted.key !== undefined && invocation.options['key-format'] === undefined
         ? { key_format: 'openssh' }
         : {}
-    const out = await checkOut(remote, invocation, account, wish)
+    let out: HandedOut
+    try {
+      out = await checkOut(remote, invocation, account, wish, signals.early)
+    } catch (error) {
+      if (signals.code === undefined) throw error
+      return signals.code
+    }
     const folder = new SecretFolder()
     try {
       const env = environmentOf(out, wanted, folder)
@@ -76,6 +95,9 @@ function wantedOf(invocation: Invocation): Wanted {
     if (name === undefined || /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) return name
     throw new UsageError(`expected --${option} to be the name of a variable, got ${JSON.stringify(name)}`)
   })
+  const names = [LOGIN_VARIABLE, env, file, key].filter((name) => name !== undefined)
+  const twice = names.find((name, index) => names.indexOf(name) < index)
+  if (twice !== undefined) throw new UsageError(`expected one use of the variable ${twice}, got two`)
   if (env === undefined && file === undefined && key === undefined) return { env: PASSWORD_VARIABLE }
   return {
     ...(env !== undefined && { env }),
@@ -115,8 +137,15 @@ class SecretFolder {
     return path
   }
 
+  /** Removes the folder, and says so if that is not possible: the secret has to be returned anyway. */
   remove(): void {
-    if (this.#path !== undefined) rmSync(this.#path, { recursive: true, force: true })
+    if (this.#path === undefined) return
+    try {
+      if (existsSync(this.#path)) chmodSync(this.#path, 0o700)
+      rmSync(this.#path, { recursive: true, force: true })
+    } catch (error) {
+      say(`${this.#path} has the secret, and could not be removed: ${(error as Error).message}`)
+    }
   }
 }
 
@@ -137,47 +166,90 @@ function isWritable(folder: string): boolean {
 /** Signals to this process, from its creation on: it ends by none of them before the secret is returned. */
 class PassedSignals {
   #pass: ((signal: NodeJS.Signals) => void) | undefined
-  #early: NodeJS.Signals | undefined
+  #first: NodeJS.Signals | undefined
+  readonly #abort = new AbortController()
 
   constructor() {
     for (const signal of SIGNALS) process.on(signal, () => this.#arrived(signal))
   }
 
   #arrived(signal: NodeJS.Signals): void {
-    if (this.#pass) this.#pass(signal)
-    else this.#early ??= signal
+    if (this.#pass) {
+      this.#pass(signal)
+      return
+    }
+    this.#first ??= signal
+    this.#abort.abort()
+  }
+
+  /** Aborted by a signal that comes before the program runs. */
+  get early(): AbortSignal {
+    return this.#abort.signal
+  }
+
+  /** The exit code after a signal that came before the program ran. */
+  get code(): number | undefined {
+    return this.#first && codeOf(this.#first)
   }
 
   /** Runs a program and returns its exit code, or 128 and the number of the signal that ended it. */
   run(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-    if (this.#early !== undefined) return Promise.resolve(codeOf(this.#early))
+    if (this.code !== undefined) return Promise.resolve(this.code)
     return new Promise((resolve) => {
-      const child = spawn(program, args, { env, stdio: 'inherit' })
-      this.#pass = (signal) => {
-        if (!(process.stdin.isTTY && FROM_KEYS.includes(signal))) child.kill(signal)
-      }
-      child.on('error', (error: NodeJS.ErrnoException) => {
+      const failed = (error: NodeJS.ErrnoException) => {
         say(`${program}: ${error.code === 'ENOENT' ? 'there is no such program' : error.message}`)
         resolve(error.code === 'ENOENT' ? NOT_FOUND : NOT_RUN)
-      })
+      }
+      let child: ChildProcess
+      try {
+        child = spawn(program, args, { env, stdio: 'inherit' })
+      } catch (error) {
+        failed(error as NodeJS.ErrnoException)
+        return
+      }
+      this.#pass = (signal) => {
+        if (!(FROM_KEYS.includes(signal) && isInForeground())) child.kill(signal)
+      }
+      child.on('error', failed)
       child.on('exit', (code, signal) => resolve(code ?? (signal ? codeOf(signal) : 1)))
     })
   }
+}
+
+/**
+ * Whether this process is in the foreground group of its terminal, and so the program too: the signals of keys reach both,
+ * whatever stdin is.
+ */
+function isInForeground(): boolean {
+  const stat = readFileSync('/proc/self/stat', 'latin1')
+  // After the name, which may have blanks: state, parent, group, session, terminal, its foreground group.
+  const [, , group, , , foreground] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return group === foreground
 }
 
 const codeOf = (signal: NodeJS.Signals): number => BY_SIGNAL + system.signals[signal]
 
 /** Returns the secret. A failure does not change the program's exit code: the checkout ends in time anyway. */
 async function giveBack(remote: Remote, account: string, { checkout_id, expires }: HandedOut): Promise<void> {
-  try {
-    await checkIn(remote, account, checkout_id)
-  } catch (error) {
-    const isOver = error instanceof RemoteError && error.status === 404
-    say(
-      isOver
-        ? `the checkout was over before the program was: it expired at ${expires}, or was taken back`
-        : `the secret could not be returned, and expires at ${expires}: ${(error as Error).message}`,
-    )
+  for (const pause of [...PAUSES_MS, undefined]) {
+    try {
+      await checkIn(remote, account, checkout_id)
+      return
+    } catch (error) {
+      const status = error instanceof RemoteError ? error.status : undefined
+      if (status === 404) {
+        // The answer to the first attempt may have been lost.
+        if (pause === PAUSES_MS[0])
+          say(`the checkout was over before the program was: it expired at ${expires}, or was taken back`)
+        return
+      }
+      const isPassing = status === undefined || status === 503
+      if (!isPassing || pause === undefined) {
+        say(`the secret could not be returned, and expires at ${expires}: ${(error as Error).message}`)
+        return
+      }
+      await sleep(pause)
+    }
   }
 }
 

@@ -77,17 +77,20 @@ export function checkoutRepository({ db, newId }: StoreContext): CheckoutReposit
         return { ...object, id }
       }),
 
-    extend: (id, from, to) =>
+    extend: (id, from, to, clock) =>
       write(db, { type: TYPE, name: id }, async (tx) => {
-        const row = await tx
-          .selectFrom('checkouts')
-          .select('expires')
+        const now = clock()
+        const { numUpdatedRows } = await tx
+          .updateTable('checkouts')
+          .set({ expires: to })
           .where('id', '=', id)
           .where('end_time', 'is', null)
+          .where('expires', '=', from)
+          .where('expires', '>', now)
           .executeTakeFirst()
-        if (!row) throw new MissingReferenceError(TYPE, 'id', id)
-        if (row.expires !== from) throw new ChangedError(TYPE)
-        await tx.updateTable('checkouts').set({ expires: to }).where('id', '=', id).execute()
+        if (numUpdatedRows > 0n) return
+        const row = await notReturned(tx).where('id', '=', id).where('expires', '>', now).executeTakeFirst()
+        throw row ? new ChangedError(TYPE) : new MissingReferenceError(TYPE, 'id', id)
       }),
 
     end: (id, time, forced) =>

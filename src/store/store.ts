@@ -369,10 +369,11 @@ export interface CheckoutRepository {
    */
   list(filter: CheckoutFilter, page?: Page): Promise<Listed<CheckoutRecord>>
   /**
-   * Moves the end of a checkout that is out, and expires at `from`, to `to`.
-   * @throws MissingReferenceError if it has ended, ChangedError if its end was moved meanwhile
+   * Moves the end of a checkout that is out, and expires at `from`, to `to`. `clock` is read where the row is changed, since
+   * waiting for that may take until another user has the account.
+   * @throws MissingReferenceError if it has ended or expired, ChangedError if its end was moved meanwhile
    */
-  extend(id: Id, from: number, to: number): Promise<void>
+  extend(id: Id, from: number, to: number, clock: () => number): Promise<void>
   /**
    * Ends a checkout; `forced`: for another user than its own.
    * @throws MissingReferenceError if there is none of that id, or it has ended already

@@ -36,6 +36,7 @@ export interface CheckedOut {
   privateKey?: Secret
   passphrase?: Secret
   /** Milliseconds since the epoch. */
+  begin: number
   expires: number
   /** Ids of the authorizations that allowed it. */
   authorizationIds: Id[]
@@ -78,6 +79,7 @@ export class Checkouts {
   readonly #vault: Vault
   readonly #sessions: SessionHolds | undefined
   readonly #rewriter = new KeyRewriter()
+  readonly #changes = new Map<Id, Promise<unknown>>()
 
   constructor(store: CheckoutStore, vault: Vault, sessions?: SessionHolds) {
     this.#store = store
@@ -86,34 +88,38 @@ export class Checkouts {
   }
 
   /**
-   * Returns the account's secret, and stores the checkout before. `now` in milliseconds since the epoch; `apiKey`: the key that asks in the
-   * user's name.
-   * @throws RewriterBusyError, CheckoutError `not_allowed` without an authorization, `no_secret` if the account has none
+   * Returns the account's secret, and stores the checkout before. `clock` in milliseconds since the epoch; `apiKey`: the key
+   * that asks in the user's name. A key is rewritten before the checkout begins, so that one that is over by then is none.
+   * @throws RewriterBusyError, RewriteError, CheckoutError `not_allowed` without an authorization, `no_secret` if the account has none
    * (or no key, if the wish is about one), `too_long` if its policy allows no such duration, `checked_out` if it locks the account for another user
    */
   async checkout(
     user: Pick<User, 'id'>,
     account: Account,
-    now: number,
+    clock: () => number,
     wish: CheckoutWish & { apiKey?: string } = {},
   ): Promise<CheckedOut> {
-    const authorizationIds = await this.#authorizations(user, account)
+    let authorizationIds = await this.#authorizations(user, account)
     const { keyFormat, passphrase, ...told } = wish
     const format = keyFormat ?? (passphrase === undefined ? undefined : 'openssh')
-    const stored = await this.#vault.credentials(account.id)
-    let credentials = stored
+    let credentials = await this.#vault.credentials(account.id)
     let checkout: Checkout
     try {
-      requireSecret(stored, format !== undefined)
-      checkout = await this.#begin(user, account, now, told)
-      if (format !== undefined) credentials = await this.#rewritten(stored, format, passphrase, checkout, now)
+      requireSecret(credentials, format !== undefined)
+      if (format !== undefined) {
+        await this.#terms(user, account, clock(), told.duration)
+        credentials = await this.#rewritten(user, credentials, format, passphrase)
+        authorizationIds = await this.#authorizations(user, account)
+      }
+      checkout = await this.#begin(user, account, clock(), told)
     } catch (error) {
-      wipe(stored)
+      wipe(credentials)
       throw error
     }
     const out: CheckedOut = {
       checkoutId: checkout.id,
       login: account.accountLogin,
+      begin: checkout.begin,
       expires: checkout.expires,
       authorizationIds,
     }
@@ -128,26 +134,51 @@ export class Checkouts {
     return out
   }
 
-  /** Returns the credentials with the key in that format. Ends the checkout if that is not possible. */
-  async #rewritten(
+  /** Returns the credentials with the key in that format. */
+  #rewritten(
+    user: Pick<User, 'id'>,
     credentials: readonly Credential[],
     format: KeyFormat,
     passphrase: string | undefined,
-    checkout: Checkout,
-    now: number,
   ): Promise<Credential[]> {
     const rewritten = async (one: Credential): Promise<Credential> => {
       if (one.type !== 'ssh_key') return one
-      const privateKey = await this.#rewriter.rewrite(one.privateKey, one.passphrase, format, passphrase)
+      const privateKey = await this.#rewriter.rewrite(
+        user.id,
+        one.privateKey,
+        one.passphrase,
+        format,
+        passphrase,
+      )
       wipeOne(one)
       return { type: 'ssh_key', privateKey }
     }
-    try {
-      return await Promise.all(credentials.map(rewritten))
-    } catch (error) {
-      await this.#store.checkouts.end(checkout.id, now)
-      throw error
+    return Promise.all(credentials.map(rewritten))
+  }
+
+  /**
+   * Returns how many seconds a checkout would last now, and whether it locks the account.
+   * @throws CheckoutError `too_long`, or `checked_out` if another has the account already
+   */
+  async #terms(
+    user: Pick<User, 'id'>,
+    account: Account,
+    now: number,
+    duration: number | undefined,
+  ): Promise<{ lasts: number; isExclusive: boolean }> {
+    const { duration: standard, maxDuration, enableLock } = await this.#policyOf(account)
+    if (duration !== undefined && maxDuration < duration) {
+      throw new CheckoutError(
+        'too_long',
+        `the account's policy allows a checkout of ${maxDuration} seconds, not of ${duration}`,
+      )
     }
+    if (enableLock) {
+      if (this.#sessions?.holdFor(account.id, user.id)) throw heldBySession()
+      const out = await this.#store.checkouts.active(account.id, now)
+      if (out.length > 0) throw checkedOut(now, out)
+    }
+    return { lasts: duration ?? Math.min(standard ?? maxDuration, maxDuration), isExclusive: enableLock }
   }
 
   async #begin(
@@ -156,17 +187,7 @@ export class Checkouts {
     now: number,
     { duration, ...told }: Pick<CheckoutWish, 'duration' | 'comment' | 'ticket'> & { apiKey?: string },
   ): Promise<Checkout> {
-    const policy = await this.#policyOf(account)
-    const longest = policy.maxDuration
-    if (duration !== undefined && longest < duration) {
-      throw new CheckoutError(
-        'too_long',
-        `the account's policy allows a checkout of ${longest} seconds, not of ${duration}`,
-      )
-    }
-    const lasts = duration ?? Math.min(policy.duration ?? longest, longest)
-    const isHeld = () => policy.enableLock && this.#sessions?.holdFor(account.id, user.id)
-    if (isHeld()) throw heldBySession()
+    const { lasts, isExclusive } = await this.#terms(user, account, now, duration)
     const begun = {
       accountId: account.id,
       userId: user.id,
@@ -174,8 +195,8 @@ export class Checkouts {
       expires: now + lasts * 1000,
       ...told,
     }
-    const checkout = await this.#create(begun, policy.enableLock)
-    if (!isHeld()) return checkout
+    const checkout = await this.#create(begun, isExclusive)
+    if (!isExclusive || !this.#sessions?.holdFor(account.id, user.id)) return checkout
     // A session has begun meanwhile.
     await this.#store.checkouts.end(checkout.id, now)
     throw heldBySession()
@@ -187,8 +208,7 @@ export class Checkouts {
     } catch (error) {
       if (!(error instanceof DuplicateError)) throw error
       const { accountId, begin } = checkout
-      const out = await this.#store.checkouts.active(accountId, begin)
-      throw checkedOut(Math.max(begin, ...out.map(({ expires }) => expires)))
+      throw checkedOut(begin, await this.#store.checkouts.active(accountId, begin))
     }
   }
 
@@ -227,6 +247,27 @@ export class Checkouts {
   }
 
   /**
+   * Does changes of a checkout one after the other: each sees what the one before has done, so that the event that precedes it
+   * in the audit is about something that happens.
+   */
+  async inTurn<T>(id: Id, change: () => Promise<T>): Promise<T> {
+    const before = this.#changes.get(id) ?? Promise.resolve()
+    const done = before.then(change, change)
+    this.#changes.set(id, done)
+    try {
+      return await done
+    } finally {
+      if (this.#changes.get(id) === done) this.#changes.delete(id)
+    }
+  }
+
+  /** Returns the checkout if it is out at `now`. */
+  async out(id: Id, now: number): Promise<Checkout | undefined> {
+    const checkout = await this.#store.checkouts.find(id)
+    return checkout && checkout.end === undefined && now < checkout.expires ? checkout : undefined
+  }
+
+  /**
    * Checks the account's secret in.
    * @throws CheckoutError `not_out`, the same for an id that is unknown, another user's, another account's,
    * expired or returned
@@ -260,7 +301,8 @@ function requireSecret(credentials: readonly Credential[], isKey: boolean): void
     throw new CheckoutError('no_secret', 'no secret is stored for this account')
 }
 
-function checkedOut(until: number): CheckoutError {
+function checkedOut(now: number, out: readonly Checkout[]): CheckoutError {
+  const until = Math.max(now, ...out.map(({ expires }) => expires))
   const text = new Date(until).toISOString()
   return new CheckoutError(
     'checked_out',

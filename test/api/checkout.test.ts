@@ -228,6 +228,8 @@ describe('a policy', () => {
     const { items } = await h.store.checkouts.list({ now: h.clock.now, id })
     expect(items[0]?.expires).toBe(Date.parse(expires) + done.length * 10_000)
     for (const { status, body } of answers) if (status !== 200) expect(body.error).toBe('changed_meanwhile')
+    const events = (await h.events('checkout.extended')).filter(({ object }) => object === id)
+    expect(events).toHaveLength(done.length)
   })
 
   it('extends for nobody who may not check out any more', async () => {

@@ -10,7 +10,7 @@ import { generate } from 'selfsigned'
 import type { Api, ApiDeps } from '../../src/api/http/deps.ts'
 import { openApiDocument } from '../../src/api/reference/document.ts'
 import { createApi } from '../../src/api/server.ts'
-import type { Audit } from '../../src/audit/events/catalogue.ts'
+import type { Audit, EventCode } from '../../src/audit/events/catalogue.ts'
 import { AuditLog } from '../../src/audit/log.ts'
 import { TicketOffice } from '../../src/gate/ticket-office.ts'
 import { Tickets } from '../../src/gate/tickets.ts'
@@ -53,8 +53,8 @@ export interface Harness {
   certPath: string
   /** Milliseconds since the epoch; a test moves it. */
   clock: { now: number }
-  /** Makes writing the next events fail. */
-  audit: { broken: boolean }
+  /** Makes writing the next events fail; `before` is awaited before each. */
+  audit: { broken: boolean; before: (code: EventCode) => Promise<void> | void }
   killed: { id: string; reason: string; by: string }[]
   /** Settings of the API for deletion, such as how many users it takes to end a legal hold. */
   deletion: Deletion
@@ -90,7 +90,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
   const log: string[] = []
   const logger = pino({ level: 'info' }, { write: (line: string) => void log.push(line) })
   const auditLog = new AuditLog({ repository: store.audit, now: () => clock.now })
-  const audit = { broken: false }
+  const audit: Harness['audit'] = { broken: false, before: () => {} }
   const killed: Harness['killed'] = []
   const deletion = new Deletion({
     root: join(dirname(temporary.path), 'recordings'),
@@ -109,8 +109,11 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     passwords,
     identities: new Identities(store.users, passwords, new Lockout(), () => clock.now, vault),
     audit: {
-      record: (code, fields) =>
-        audit.broken ? Promise.reject(new Error('disk full')) : auditLog.record(code, fields),
+      async record(code, fields) {
+        await audit.before(code)
+        if (audit.broken) throw new Error('disk full')
+        return await auditLog.record(code, fields)
+      },
     },
     sessionControl: {
       async kill(id, reason, by) {

@@ -1,13 +1,18 @@
 /** Secrets for the lifetime of a program: `sallyport secret exec`, `checkout` and `checkin` against a broker. */
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, request } from 'node:https'
+import { type AddressInfo, createServer as listener } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { generate } from 'selfsigned'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { adapt, walkOf } from '../docs/walks.ts'
 import { opensshKey } from '../identity/keys.ts'
 import { type Broker, sallyportCommand, startBroker } from '../peers/broker.ts'
 import { run } from '../peers/process.ts'
+import { openTerminal } from '../peers/terminal.ts'
 import { until } from '../until.ts'
 import { eventsIn } from './bastion.ts'
 
@@ -162,6 +167,9 @@ test('every failure has words, and nothing is left checked out', async () => {
     ],
     [() => exec([], 'true', { SALLYPORT_URL: 'https://u:canary@h' }), 2, 'without a name, a password'],
     [() => exec(['--env', '1x'], 'true'), 2, 'the name of a variable'],
+    [() => exec(['--env', 'X', '--file', 'X'], 'true'), 2, 'expected one use of the variable X'],
+    [() => sallyport(['secret', 'exec', ACCOUNT, 'true', '--env', 'X']), 2, '-- PROGRAM'],
+    [() => sallyport(['secret', 'exec', ACCOUNT, '--', '/etc/passwd/x']), 126, 'ENOTDIR'],
     [() => exec(['--duration', '2h'], 'true'), 1, 'allows a checkout of 3600 seconds'],
     [() => exec([], 'true', { SALLYPORT_USER: 'nobody' }), 1, '('],
     [() => sallyport(bare), 1, '(no_secret)'],
@@ -176,11 +184,129 @@ test('every failure has words, and nothing is left checked out', async () => {
     expect([done.code, done.stderr]).toEqual([code, expect.stringContaining(words)])
     expect(done.stdout + done.stderr).not.toContain('canary')
   }
-  const { SALLYPORT_CA: _ca, ...env } = environment()
+  const { SALLYPORT_CA: _ca, ...env } = environment({ NODE_TLS_REJECT_UNAUTHORIZED: '0' })
   const untrusted = await run(...sallyportCommand(['checkout', ACCOUNT]), { env, cwd: folder })
   expect([untrusted.code, untrusted.stderr]).toEqual([
     1,
     expect.stringContaining('its certificate is self-signed'),
   ])
   expect(await current()).toEqual([])
+})
+
+test('the path of --url is no other host', async () => {
+  const done = await exec([], 'true', { SALLYPORT_URL: `https://127.0.0.1:${broker.ports.https}//api/` })
+  expect([done.code, done.stderr]).toEqual([0, ''])
+})
+
+test('a folder that cannot be removed is named; the secret is returned, and the exit code the program’s', async () => {
+  const runtime = join(folder, 'runtime')
+  mkdirSync(runtime)
+  // Even root finds nothing behind a link to itself.
+  const hide = `mv '${runtime}' '${runtime}.away'; ln -s runtime '${runtime}'; exit 9`
+  const done = await exec(['--file', 'P'], hide, { XDG_RUNTIME_DIR: runtime })
+  expect([done.code, done.stderr]).toEqual([9, expect.stringContaining(`${runtime}/sallyport-secret-`)])
+  expect(done.stderr).toContain('could not be removed')
+  expect(await current()).toEqual([])
+})
+
+test('a check-in that fails on the way is tried again; another server is found out', async () => {
+  const { cert, private: key } = await generate([{ name: 'commonName', value: 'localhost' }], {
+    keyType: 'ec',
+    extensions: [{ name: 'subjectAltName', altNames: [{ type: 7, ip: '127.0.0.1' }] }],
+  })
+  const ca = join(folder, 'front.pem')
+  writeFileSync(ca, cert)
+  let failures: ('busy' | 'cut' | 'page')[] = []
+  const front = createServer({ cert, key }, (asked, answer) => {
+    const failure = asked.url?.endsWith('/checkin') || failures[0] === 'page' ? failures.shift() : undefined
+    if (failure === 'busy') answer.writeHead(503).end()
+    if (failure === 'page') answer.writeHead(200).end('<p>hello</p>')
+    if (failure === 'busy' || failure === 'page') return
+    const { method = '', url = '', headers } = asked
+    const options = { port: broker.ports.https, host: '127.0.0.1', method, path: url, headers }
+    const behind = request(
+      { ...options, ca: readFileSync(join(broker.dataFolder, 'tls', 'cert.pem')) },
+      (reply) => {
+        if (failure === 'cut') {
+          reply.resume().on('end', () => asked.socket.destroy())
+          return
+        }
+        answer.writeHead(reply.statusCode ?? 0, reply.headers)
+        reply.pipe(answer)
+      },
+    )
+    asked.pipe(behind)
+  })
+  front.listen(0, '127.0.0.1')
+  await once(front, 'listening')
+  const url = `https://127.0.0.1:${(front.address() as AddressInfo).port}`
+  const through = { SALLYPORT_URL: url, SALLYPORT_CA: ca }
+  try {
+    for (const [plan, code, words] of [
+      [['busy'], 4, /^$/],
+      [['cut'], 4, /^$/],
+      [['page'], 1, /not one of a broker's API/],
+      [['busy', 'busy', 'busy'], 4, /could not be returned, and expires at 20/],
+    ] as const) {
+      failures = [...plan]
+      const done = await exec([], 'exit 4', through)
+      expect([done.code, done.stderr], plan.join()).toEqual([code, expect.stringMatching(words)])
+      const left = await current()
+      expect(left).toHaveLength(plan.length === 3 ? 1 : 0)
+      for (const { id } of left) await broker.must('POST', `/checkouts/${id}/checkin`, { comment: 'lost' })
+    }
+  } finally {
+    front.closeAllConnections()
+    front.close()
+  }
+})
+
+test('a key of the terminal reaches the program once, wherever stdin comes from', async () => {
+  const script = join(folder, 'counting.sh')
+  const count = 'n=0; trap \'n=$((n+1)); echo "caught $n"\' INT; echo ready'
+  writeFileSync(
+    script,
+    `${count}\ni=0; while [ $i -lt 15 ]; do sleep 0.1; i=$((i+1)); done\nexit $((10+n))\n`,
+  )
+  const [program, args] = sallyportCommand(['secret', 'exec', ACCOUNT, '--', 'sh', script])
+  const words = [program, ...args].map((word) => `'${word}'`).join(' ')
+  const terminal = openTerminal('sh', ['-c', `trap : INT; ${words} </dev/null; exit $?`], {
+    env: environment(),
+    cwd: folder,
+  })
+  await terminal.expect('ready')
+  terminal.send('\x03')
+  await terminal.expect('caught 1')
+  expect(await terminal.exit()).toBe(11)
+  expect(terminal.output()).not.toContain('caught 2')
+  expect(await current()).toEqual([])
+})
+
+test('a signal to a job in the background reaches the program, though stdin is a terminal', async () => {
+  const [program, args] = sallyportCommand(['secret', 'exec', ACCOUNT, '--', 'sh', '-c'])
+  const words = [program, ...args].map((word) => `'${word}'`).join(' ')
+  const script = 'trap "echo caught; exit 5" INT; echo ready; while :; do sleep 0.1; done'
+  // With -m the job has a group of its own; stdin of a script's job would be /dev/null.
+  const line = `set -m; ${words} '${script}' <&3 & read word; kill -INT $!; wait $!; exit $?`
+  const terminal = openTerminal('bash', ['-c', `exec 3<&0; ${line}`], { env: environment(), cwd: folder })
+  await terminal.expect('ready')
+  terminal.send('go\r')
+  await terminal.expect('caught')
+  expect(await terminal.exit()).toBe(5)
+  expect(await current()).toEqual([])
+})
+
+test('a signal before the secret is there ends the attempt, and leaves nothing out', async () => {
+  const [program, args] = sallyportCommand(['secret', 'exec', ACCOUNT, '--', 'true'])
+  const silent = listener()
+  silent.listen(0, '127.0.0.1')
+  await once(silent, 'listening')
+  const url = `https://127.0.0.1:${(silent.address() as AddressInfo).port}`
+  const connected = once(silent, 'connection')
+  const child = spawn(program, args, { env: environment({ SALLYPORT_URL: url }), cwd: folder })
+  const ended = new Promise<number | null>((resolve) => child.on('close', resolve))
+  await connected
+  child.kill('SIGINT')
+  expect(await ended).toBe(128 + 2)
+  silent.close()
 })

@@ -64,7 +64,7 @@ async function identity(user: string): Promise<string> {
 }
 const open = (token: string) => gate.open({ identity: token, protocol: 'SSH', source: SOURCE })
 const checkout = (user: User) =>
-  checkouts.checkout(user, estate.account, Date.now()).then(
+  checkouts.checkout(user, estate.account, Date.now).then(
     () => 'out',
     (error: { reason: string }) => error.reason,
   )
@@ -98,6 +98,14 @@ test('a session or a checkout, at whatever moment the one comes after the other'
       await temporary.store.checkouts.end(id, Date.now())
     }
   }
+})
+
+test('a checkout that is out, until it is taken back', async () => {
+  const { checkoutId } = await checkouts.checkout(other, estate.account, Date.now)
+  expect(await open(await identity('ops1'))).toMatchObject({ result: 'denied' })
+  const forced = { by: 'admin', comment: 'left the company' }
+  await temporary.store.checkouts.end(checkoutId, Date.now(), forced)
+  expect(await open(await identity('ops1'))).toMatchObject({ result: 'opened' })
 })
 
 test('nobody is kept away by a session that was not opened after all', async () => {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import {
+  ChangedError,
   DuplicateError,
   InUseError,
   MissingReferenceError,
@@ -323,6 +324,21 @@ describe('checkouts', () => {
     expect(await store.checkouts.find(first.id)).toEqual({ ...first, end: 150 })
     await expect(store.checkouts.end(first.id, 160)).rejects.toThrow(MissingReferenceError)
     expect(await store.checkouts.active(account.id, 160)).toEqual([second])
+  })
+
+  it('are extended while they are out, from the end that was known', async () => {
+    const { store } = temp
+    const { account, user } = await smallEstate(store)
+    const { id } = await store.checkouts.create(
+      { accountId: account.id, userId: user.id, begin: 100, expires: 200 },
+      true,
+    )
+    await expect(store.checkouts.extend(id, 200, 300, () => 200)).rejects.toThrow(MissingReferenceError)
+    await store.checkouts.extend(id, 200, 300, () => 199)
+    await expect(store.checkouts.extend(id, 200, 400, () => 199)).rejects.toThrow(ChangedError)
+    expect((await store.checkouts.find(id))?.expires).toBe(300)
+    await store.checkouts.end(id, 250)
+    await expect(store.checkouts.extend(id, 300, 400, () => 251)).rejects.toThrow(MissingReferenceError)
   })
 
   it('lets exactly one of many simultaneous exclusive checkouts through', async () => {

@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { User } from '../../src/model/objects.ts'
+import { DEFAULT_CHECKOUT_POLICY, type User } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { Checkouts } from '../../src/vault/checkout.ts'
 import { openVault, type Vault } from '../../src/vault/vault.ts'
@@ -32,7 +32,7 @@ describe('a checkout', () => {
       { type: 'password', password: Secret.of('hunter2') },
       { type: 'ssh_key', privateKey: Secret.of(file) },
     ])
-    const out = await checkouts.checkout(estate.user, estate.account, NOW)
+    const out = await checkouts.checkout(estate.user, estate.account, () => NOW)
     expect(out.password?.revealText()).toBe('hunter2')
     expect(out.privateKey?.revealText()).toBe(file)
     expect(out).toMatchObject({
@@ -46,16 +46,40 @@ describe('a checkout', () => {
   it('is refused without an authorization for secrets', async () => {
     const refusal = { name: 'CheckoutError', reason: 'not_allowed' }
     const stranger = await temp.store.users.create(newUser('stranger'))
-    await expect(checkouts.checkout(stranger, estate.account, NOW)).rejects.toMatchObject(refusal)
+    await expect(checkouts.checkout(stranger, estate.account, () => NOW)).rejects.toMatchObject(refusal)
     await temp.store.authorizations.update(estate.authorization.id, { authorizePasswordRetrieval: false })
-    await expect(checkouts.checkout(estate.user, estate.account, NOW)).rejects.toMatchObject(refusal)
+    await expect(checkouts.checkout(estate.user, estate.account, () => NOW)).rejects.toMatchObject(refusal)
   })
 
   it('is refused for an account without a secret', async () => {
     const account = await temp.store.accounts.create(newAccount(estate.domain.id, 'empty'))
     await temp.store.targetGroups.update(estate.targetGroup.id, { passwordRetrievalAccountIds: [account.id] })
-    await expect(checkouts.checkout(estate.user, account, NOW)).rejects.toMatchObject({ reason: 'no_secret' })
+    await expect(checkouts.checkout(estate.user, account, () => NOW)).rejects.toMatchObject({
+      reason: 'no_secret',
+    })
     expect(await temp.store.checkouts.active(account.id, NOW)).toEqual([])
+  })
+
+  it('begins when its key has been rewritten, and not if another has the account then', async () => {
+    const { file } = opensshKey('ed25519')
+    await vault.setCredentials(estate.account.id, [{ type: 'ssh_key', privateKey: Secret.of(file) }])
+    await temp.store.checkoutPolicies.update(DEFAULT_CHECKOUT_POLICY, { enableLock: true })
+    let now = NOW
+    const clock = () => {
+      now += 5000
+      return now
+    }
+    const wish = { duration: 1, keyFormat: 'pkcs8' } as const
+    const out = await checkouts.checkout(estate.user, estate.account, clock, wish)
+    expect(out.expires).toBe(now + 1000)
+    const taking = checkouts.checkout(estate.user, estate.account, clock, wish)
+    const { id } = await temp.store.checkouts.create(
+      { accountId: estate.account.id, userId: ops2.id, begin: now + 5000, expires: now + 60_000 },
+      true,
+    )
+    await expect(taking).rejects.toMatchObject({ reason: 'checked_out' })
+    const active = await temp.store.checkouts.active(estate.account.id, now)
+    expect(active.map((one) => one.id)).toEqual([id])
   })
 
   it('leaves the second password of network gear in the vault', async () => {
@@ -64,16 +88,18 @@ describe('a checkout', () => {
       enable,
       { type: 'password', password: Secret.of('hunter2') },
     ])
-    const out = await checkouts.checkout(estate.user, estate.account, NOW)
+    const out = await checkouts.checkout(estate.user, estate.account, () => NOW)
     expect(out.password?.revealText()).toBe('hunter2')
     await vault.setCredentials(estate.account.id, [enable])
-    await expect(checkouts.checkout(ops2, estate.account, NOW)).rejects.toMatchObject({ reason: 'no_secret' })
+    await expect(checkouts.checkout(ops2, estate.account, () => NOW)).rejects.toMatchObject({
+      reason: 'no_secret',
+    })
   })
 })
 
 describe('a check-in', () => {
   it('ends the checkout, once', async () => {
-    const { checkoutId } = await checkouts.checkout(estate.user, estate.account, NOW)
+    const { checkoutId } = await checkouts.checkout(estate.user, estate.account, () => NOW)
     await checkouts.checkin(estate.user, estate.account, checkoutId, NOW + 1)
     expect(await temp.store.checkouts.active(estate.account.id, NOW + 1)).toEqual([])
     await expect(checkouts.checkin(estate.user, estate.account, checkoutId, NOW + 2)).rejects.toThrow(
@@ -82,7 +108,7 @@ describe('a check-in', () => {
   })
 
   it('works once of two at the same time', async () => {
-    const { checkoutId } = await checkouts.checkout(estate.user, estate.account, NOW)
+    const { checkoutId } = await checkouts.checkout(estate.user, estate.account, () => NOW)
     const both = await Promise.allSettled(
       [1, 2].map(() => checkouts.checkin(estate.user, estate.account, checkoutId, NOW + 1)),
     )
@@ -91,7 +117,7 @@ describe('a check-in', () => {
 
   it('is refused with one answer when it is foreign, expired, returned, of another account or unknown', async () => {
     const other = await temp.store.accounts.create(newAccount(estate.domain.id, 'other'))
-    const out = async () => (await checkouts.checkout(estate.user, estate.account, NOW)).checkoutId
+    const out = async () => (await checkouts.checkout(estate.user, estate.account, () => NOW)).checkoutId
     const returned = await out()
     await checkouts.checkin(estate.user, estate.account, returned, NOW + 1)
     const ids = [await out(), await out(), await out()] as const

@@ -72,6 +72,8 @@ export class S3Bucket {
         httpsAgent: new HttpsAgent({
           keepAlive: true,
           maxSockets: MAX_SOCKETS,
+          // NODE_TLS_REJECT_UNAUTHORIZED would decide otherwise.
+          rejectUnauthorized: true,
           ...(settings.ca !== undefined && { ca: settings.ca }),
         }),
       },

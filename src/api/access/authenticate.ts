@@ -2,6 +2,7 @@
  * Authenticates the caller of a request: an API key, in a user's name or its own, or a user by
  * sign-in cookie. The user is read from the store each time, so that a disabled user loses access at once.
  */
+import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { mayActFor } from '../../identity/acting.ts'
@@ -26,12 +27,18 @@ export async function authenticate(context: Context, request: FastifyRequest): P
   const key = request.headers['x-auth-key']
   const user = request.headers['x-auth-user']
   if (typeof key === 'string')
-    return byKey(context, request, key, typeof user === 'string' ? user : undefined)
+    return byKey(context, request, key, typeof user === 'string' ? textOf(user) : undefined)
   const token = request.cookies[SESSION_COOKIE]
   // A user header without a key means that the client wants to act as another user: the cookie must not
   // decide silently.
   if (token === undefined || user !== undefined) throw new ApiError('authentication_required')
   return byCookie(context, request, token)
+}
+
+/** Returns the text of a header's bytes, which Node shows as Latin-1: UTF-8 if they are that, else Latin-1. */
+function textOf(header: string): string {
+  const bytes = Buffer.from(header, 'latin1')
+  return isUtf8(bytes) ? bytes.toString('utf8') : header
 }
 
 async function byCookie({ deps, signIns }: Context, request: FastifyRequest, token: string): Promise<Caller> {

@@ -3,10 +3,11 @@ import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import type { EventFields } from '../../audit/events/fields.ts'
 import { looksLikeId } from '../../model/names.ts'
-import type { Checkout, User } from '../../model/objects.ts'
+import type { Checkout, Id, User } from '../../model/objects.ts'
 import { reaches } from '../../model/profiles.ts'
 import { type CheckedOut, CheckoutError, type CheckoutWish } from '../../vault/checkout.ts'
 import { MAX_PASSPHRASE_BYTES } from '../../vault/credentials.ts'
+import { RewriteError, RewriterBusyError } from '../../vault/formats/rewriter.ts'
 import { KEY_FORMATS } from '../../vault/formats/write.ts'
 import { callerOf, userOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
@@ -15,7 +16,7 @@ import { paramsSchema } from '../collection/paths.ts'
 import { accountsMeant, ambiguous, type Placed, placeFields } from '../collection/references.ts'
 import type { Api } from '../http/deps.ts'
 import { ApiError } from '../http/errors.ts'
-import { apiErrorOf, errorResponses } from '../http/failures.ts'
+import { errorResponses } from '../http/failures.ts'
 import { exact, oneOf, text, timeText, titled } from '../schema/fields.ts'
 
 const Out = titled(
@@ -68,11 +69,19 @@ export function registerCheckout(app: Api, { deps }: Context): void {
     request: FastifyRequest,
     where: EventFields,
     reason: string,
-    error: ApiError,
+    error: Error,
   ): Promise<never> => {
     await record(audit, request, 'checkout.denied', { ...personOf(request), ...where, reason })
     throw error
   }
+
+  /** Does a change of the checkout after those asked before, if it is still out. @throws ApiError `not_found` */
+  const change = <T>(id: Id, work: (now: Checkout) => Promise<T>): Promise<T> =>
+    checkouts.inTurn(id, async () => {
+      const checkout = await checkouts.out(id, clock())
+      if (!checkout) throw new ApiError('not_found')
+      return await work(checkout)
+    })
 
   /** Returns the one account that is meant and that the user may check out. */
   const allowed = async (request: FastifyRequest, user: User, ref: string): Promise<Placed> => {
@@ -89,18 +98,11 @@ export function registerCheckout(app: Api, { deps }: Context): void {
   }
 
   /** Returns the user's checkout that is out, and its account. @throws ApiError `not_found` */
-  const outOf = async (
-    request: FastifyRequest,
-    user: User,
-    id: string,
-    now: number,
-  ): Promise<[Checkout, Placed]> => {
-    const checkout = looksLikeId(id) ? await store.checkouts.find(id.toUpperCase()) : undefined
+  const outOf = async (request: FastifyRequest, user: User, id: string): Promise<[Checkout, Placed]> => {
+    const checkout = looksLikeId(id) ? await checkouts.out(id.toUpperCase(), clock()) : undefined
     const { ref } = request.params as { ref: string }
     const [placed] = checkout ? await accountsMeant(store, ref, { id: checkout.accountId }) : []
-    const isOut =
-      checkout && checkout.userId === user.id && checkout.end === undefined && now < checkout.expires
-    if (!placed || !isOut) throw new ApiError('not_found')
+    if (!placed || checkout?.userId !== user.id) throw new ApiError('not_found')
     return [checkout, placed]
   }
 
@@ -125,7 +127,6 @@ export function registerCheckout(app: Api, { deps }: Context): void {
       const user = userOf(request)
       const placed = await allowed(request, user, (request.params as { ref: string }).ref)
       const where = placeFields(placed)
-      const now = clock()
       let out: CheckedOut
       try {
         const apiKey = callerOf(request).key?.keyName
@@ -135,20 +136,29 @@ export function registerCheckout(app: Api, { deps }: Context): void {
           ...(keyFormat !== undefined && { keyFormat }),
           ...(apiKey !== undefined && { apiKey }),
         }
-        out = await checkouts.checkout(user, placed.account, now, wish)
+        out = await checkouts.checkout(user, placed.account, clock, wish)
       } catch (error) {
-        if (!(error instanceof CheckoutError)) throw error
-        return refuse(request, where, error.message, apiErrorOf(error))
+        if (!isRefusal(error)) throw error
+        return refuse(request, where, error.message, error)
       }
+      const fields = { ...personOf(request), ...where }
       try {
         await record(audit, request, 'checkout.out', {
-          ...personOf(request),
-          ...where,
+          ...fields,
           authorization: out.authorizationIds.join(','),
           object: out.checkoutId,
-          duration: out.expires - now,
+          duration: out.expires - out.begin,
           ...toldOf(request.body),
         })
+        if (!(await checkouts.out(out.checkoutId, clock()))) {
+          const reason = 'the checkout was over before its secret was handed out'
+          return refuse(request, where, reason, new ApiError('changed_meanwhile'))
+        }
+        if (request.raw.socket.destroyed) {
+          const reason = 'the client went away before it had the secret'
+          await record(audit, request, 'checkout.in', { ...fields, object: out.checkoutId, reason })
+          throw new ApiError('request_timeout')
+        }
         return {
           login: out.login,
           ...(out.password && { password: out.password.revealText() }),
@@ -159,7 +169,13 @@ export function registerCheckout(app: Api, { deps }: Context): void {
         }
       } catch (error) {
         // The secret was never delivered, so it is not checked out.
-        await checkouts.checkin(user, placed.account, out.checkoutId, now)
+        await checkouts.checkin(user, placed.account, out.checkoutId, clock()).catch((failure) => {
+          if (!(failure instanceof CheckoutError))
+            request.log.warn(
+              { err: failure },
+              'a checkout without a secret could not be ended: it will expire',
+            )
+        })
         throw error
       } finally {
         out.password?.wipe()
@@ -183,8 +199,7 @@ export function registerCheckout(app: Api, { deps }: Context): void {
     },
     async (request) => {
       const user = userOf(request)
-      const now = clock()
-      const [checkout, placed] = await outOf(request, user, request.body.checkout_id, now)
+      const [checkout, placed] = await outOf(request, user, request.body.checkout_id)
       const { id, expires } = checkout
       const where = placeFields(placed)
       let end: number
@@ -192,11 +207,19 @@ export function registerCheckout(app: Api, { deps }: Context): void {
         end = await checkouts.extendedEnd(user, placed.account, checkout)
       } catch (error) {
         if (!(error instanceof CheckoutError)) throw error
-        return refuse(request, where, error.message, apiErrorOf(error))
+        return refuse(request, where, error.message, error)
       }
-      const fields = { ...personOf(request), ...where, object: id, duration: end - expires }
-      await record(audit, request, 'checkout.extended', fields)
-      await store.checkouts.extend(id, expires, end)
+      await change(id, async (now) => {
+        if (now.expires !== expires) throw new ApiError('changed_meanwhile')
+        const fields = { ...personOf(request), ...where, object: id, duration: end - expires }
+        await record(audit, request, 'checkout.extended', fields)
+        try {
+          await store.checkouts.extend(id, expires, end, clock)
+        } catch (error) {
+          // The event is written, and there may be no change: another follows.
+          return refuse(request, where, 'the extension could not be stored', error as Error)
+        }
+      })
       return { checkout_id: id, expires: timeText(end) }
     },
   )
@@ -214,15 +237,20 @@ export function registerCheckout(app: Api, { deps }: Context): void {
     },
     async (request, reply) => {
       const user = userOf(request)
-      const now = clock()
-      const [checkout, placed] = await outOf(request, user, request.body.checkout_id, now)
+      const [checkout, placed] = await outOf(request, user, request.body.checkout_id)
       const fields = { ...personOf(request), ...placeFields(placed), object: checkout.id }
-      await record(audit, request, 'checkout.in', fields)
-      await checkouts.checkin(user, placed.account, checkout.id, now)
+      await change(checkout.id, async () => {
+        const now = clock()
+        await record(audit, request, 'checkout.in', fields)
+        await checkouts.checkin(user, placed.account, checkout.id, now)
+      })
       return reply.code(204).send(null)
     },
   )
 }
+
+const isRefusal = (error: unknown): error is Error =>
+  error instanceof CheckoutError || error instanceof RewriterBusyError || error instanceof RewriteError
 
 /** Returns the fields of the user, without the profile: only authorizations count here. */
 function personOf(request: FastifyRequest): EventFields {

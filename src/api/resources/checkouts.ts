@@ -59,7 +59,7 @@ const Force = titled(
 const tags = ['Accounts']
 
 export function registerCheckouts(app: Api, { deps, answers }: Context): void {
-  const { store, audit, clock } = deps
+  const { store, checkouts, audit, clock } = deps
   const params = paramsSchema('/:ref')
 
   const list = (request: FastifyRequest, filter: { status?: 'current' | 'closed'; id?: Id }) => {
@@ -123,21 +123,25 @@ export function registerCheckouts(app: Api, { deps, answers }: Context): void {
     },
     async (request, reply) => {
       const { ref } = request.params as { ref: string }
-      const checkout = looksLikeId(ref) ? await store.checkouts.find(ref.toUpperCase()) : undefined
-      const now = clock()
-      if (!checkout || checkout.end !== undefined || checkout.expires <= now) throw new ApiError('not_found')
-      const [placed] = await store.accounts.meant({ account: checkout.accountId }, 1)
-      const holder = await store.users.find(checkout.userId)
-      const caller = callerOf(request)
-      const { comment } = request.body
-      await record(audit, request, 'checkout.forced', {
-        ...actor(caller),
-        ...placeFields(placed),
-        object: checkout.id,
-        holder: holder?.userName ?? checkout.userId,
-        reason: comment,
+      if (!looksLikeId(ref)) throw new ApiError('not_found')
+      const id = ref.toUpperCase()
+      await checkouts.inTurn(id, async () => {
+        const now = clock()
+        const checkout = await checkouts.out(id, now)
+        if (!checkout) throw new ApiError('not_found')
+        const [placed] = await store.accounts.meant({ account: checkout.accountId }, 1)
+        const holder = await store.users.find(checkout.userId)
+        const caller = callerOf(request)
+        const { comment } = request.body
+        await record(audit, request, 'checkout.forced', {
+          ...actor(caller),
+          ...placeFields(placed),
+          object: id,
+          holder: holder?.userName ?? checkout.userId,
+          reason: comment,
+        })
+        await store.checkouts.end(id, now, { by: caller.name, comment })
       })
-      await store.checkouts.end(checkout.id, now, { by: caller.name, comment })
       return reply.code(204).send(null)
     },
   )

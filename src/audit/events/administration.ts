@@ -52,8 +52,8 @@ export const ADMINISTRATION = {
     severity: 'notice',
     trap: false,
     meaning: 'a checked-out secret was returned',
-    fields: ['user', 'api_key', ...CLIENT, 'account', 'domain', 'device', 'object'],
-    sentence: (f) => `${who(f)} checked in ${account(f)}`,
+    fields: ['user', 'api_key', ...CLIENT, 'account', 'domain', 'device', 'object', 'reason'],
+    sentence: (f) => `${who(f)} checked in ${account(f)}${because(f)}`,
   },
   'checkout.expired': {
     severity: 'notice',

@@ -53,6 +53,8 @@ export function openStream(options: StreamOptions, listener: ConnectionListener)
         host,
         port,
         minVersion: 'TLSv1.2',
+        // NODE_TLS_REJECT_UNAUTHORIZED would decide otherwise.
+        rejectUnauthorized: true,
         ...(isIP(host) ? {} : { servername: host }),
         ...(tls.ca === undefined ? {} : { ca: tls.ca }),
       })

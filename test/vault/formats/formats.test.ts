@@ -11,6 +11,7 @@ import { opensshKey } from '../../identity/keys.ts'
 import { run } from '../../peers/process.ts'
 import { describeWithPeers, findProgram } from '../../peers/program.ts'
 
+const OWNER = '01K9T5RZ8Q4W6X2C3V1B0N7M5J'
 const PASSPHRASE = 'füße & 7 "marks"'
 const folder = mkdtempSync(join(tmpdir(), 'sallyport-formats-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -49,9 +50,10 @@ describeWithPeers('a key', ['ssh-keygen', 'puttygen', 'openssl'], () => {
     { file, old }: (typeof keys)[number],
     format: 'openssh' | 'pkcs8' | 'putty',
     passphrase: string | undefined,
+    owner = OWNER,
   ) => {
     const words = old === '' ? undefined : Secret.of(old)
-    return (await rewriter.rewrite(Secret.of(file), words, format, passphrase)).revealText()
+    return (await rewriter.rewrite(owner, Secret.of(file), words, format, passphrase)).revealText()
   }
 
   describe.each(keys)('$title', (key) => {
@@ -98,12 +100,15 @@ describeWithPeers('a key', ['ssh-keygen', 'puttygen', 'openssl'], () => {
     expect(await rewritten(keys[0]!, 'putty', undefined)).toContain('PuTTY-User-Key-File-3')
   })
 
-  test('waits with sixteen others at most', async () => {
+  test.each([
+    ['of its user, two', () => OWNER, 18],
+    ['of all, sixteen', (index: number) => `user ${index}`, 4],
+  ])('waits with few others: %s', async (_title, ownerOf, expected) => {
     const all = await Promise.allSettled(
-      Array.from({ length: 20 }, () => rewritten(keys[0]!, 'pkcs8', undefined)),
+      Array.from({ length: 20 }, (_, index) => rewritten(keys[0]!, 'pkcs8', undefined, ownerOf(index))),
     )
     const refused = all.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []))
-    expect(refused).toHaveLength(4)
+    expect(refused).toHaveLength(expected)
     for (const reason of refused) expect(reason).toBeInstanceOf(RewriterBusyError)
   })
 })
