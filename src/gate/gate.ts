@@ -77,6 +77,8 @@ export interface GateOptions {
    * absent if the recording was not closed in order; its key is valid during the call only.
    */
   onClosed?: (session: Id, isRecorded: boolean, ended?: EndedRecording) => void
+  /** Called once for an invitation whose password does not open. */
+  onUnreadable?: (invitation: Id) => void
   /** Draws the keyframes for watchers. */
   drawer: LiveDrawer
   /** Milliseconds since the epoch. */
@@ -102,7 +104,7 @@ export class BrokerGate implements Gate {
 
   constructor(options: GateOptions) {
     this.#options = options
-    const { audit, now, store, vault } = options
+    const { audit, now, onUnreadable, store, vault } = options
     this.#arrears = new Arrears(store.reach)
     this.#review = new Review({
       ...options,
@@ -124,6 +126,7 @@ export class BrokerGate implements Gate {
       stored: store.invitations,
       vault,
       runsElsewhere: (session) => this.#running.elsewhere.has(session),
+      ...(onUnreadable && { onUnreadable }),
       audit,
       now,
       notify,
