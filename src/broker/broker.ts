@@ -249,6 +249,11 @@ export class Broker {
       audit: this.#audit,
       recordings: parts.recordingService,
       onClosed: (session, isRecorded, ended) => this.#onSessionClosed(session, isRecorded, ended),
+      onUnreadable: (invitation) =>
+        options.logger.error(
+          { invitation },
+          'the password of an invitation does not open with the keys of this bastion: its guest cannot come in; invite again',
+        ),
       drawer: this.#drawer,
       now: Date.now,
     })

@@ -7,9 +7,17 @@ export class Due {
   /** Not later than the first of them. */
   #first = Number.POSITIVE_INFINITY
 
-  /** Keeps the earlier time of those that are said: a judgement may have read what has changed since. */
+  /**
+   * Keeps the earlier time of those that are said: a judgement may have read what has changed since. Infinity for
+   * none.
+   */
   set(basis: Basis, time: number): void {
-    this.#times.set(basis, Math.min(time, this.#times.get(basis) ?? time))
+    this.replace(basis, Math.min(time, this.#times.get(basis) ?? time))
+  }
+
+  /** Keeps this time instead of one that was said before. Infinity for none. */
+  replace(basis: Basis, time: number): void {
+    this.#times.set(basis, time)
     this.#first = Math.min(this.#first, time)
   }
 

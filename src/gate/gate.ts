@@ -77,6 +77,8 @@ export interface GateOptions {
    * absent if the recording was not closed in order; its key is valid during the call only.
    */
   onClosed?: (session: Id, isRecorded: boolean, ended?: EndedRecording) => void
+  /** Called once for an invitation whose password does not open. */
+  onUnreadable?: (invitation: Id) => void
   /** Draws the keyframes for watchers. */
   drawer: LiveDrawer
   /** Milliseconds since the epoch. */
@@ -102,7 +104,7 @@ export class BrokerGate implements Gate {
 
   constructor(options: GateOptions) {
     this.#options = options
-    const { audit, now, store, vault } = options
+    const { audit, now, onUnreadable, store, vault } = options
     this.#arrears = new Arrears(store.reach)
     this.#review = new Review({
       ...options,
@@ -124,6 +126,7 @@ export class BrokerGate implements Gate {
       stored: store.invitations,
       vault,
       runsElsewhere: (session) => this.#running.elsewhere.has(session),
+      ...(onUnreadable && { onUnreadable }),
       audit,
       now,
       notify,
@@ -345,12 +348,14 @@ export class BrokerGate implements Gate {
 
   /**
    * Ends a session whose proxy has died: seals what is on the disk of its recording, and accounts for it. Returns
-   * a line for the log. Rejects if that failed; the broker's next start tries again.
+   * a line for the log. What the database does not take while it is away is done when it is back. Rejects if it
+   * failed otherwise; the broker's next start tries again.
    */
   async abandon(id: string, reason: string): Promise<string> {
     const session = this.#running.find(id)
     if (!session) return `session ${id} had ended`
     session.stopped ??= reason
+    const cause = session.stopped
     const { recordings } = this.#options
     // What the disk still has to write may fail, or hang: the recovery finds what is there.
     await recordings.settle(id)
@@ -358,7 +363,11 @@ export class BrokerGate implements Gate {
     recordings.onClosed(id)
     try {
       const deps = { ...this.#options, recordingService: recordings }
-      return await recoverAbandoned(deps, id, session.stopped, noted)
+      let line = `session ${id}: ${cause}; it is closed when the database is back`
+      await this.#arrears.write(async () => {
+        line = await recoverAbandoned(deps, id, cause, noted)
+      })
+      return line
     } finally {
       this.#onClosed(session, { result: 'failure', reason })
     }

@@ -3,6 +3,7 @@
  * else belongs to an invitation is kept in memory, by the process in which the session runs: its proxy holds the guests'
  * connections; this file decides who may enter, for how long, and with which rights.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ulid } from 'ulid'
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { EventFields } from '../audit/events/fields.ts'
@@ -23,6 +24,8 @@ import { chosen, type Withdrawals } from './withdrawals.ts'
 export const MAX_INVITATIONS = 8
 /** Limit of invitations that wait, of all sessions: each more is one that a guess may hit. */
 export const MAX_WAITING_INVITATIONS = 1000
+/** Invitations that are compared in one turn of the event loop: a third of a millisecond each, on a slow machine. */
+const COMPARED_AT_ONCE = 16
 /** For a guest with a good ticket. */
 const ELSEWHERE =
   'the session that you are invited to runs on in a broker that was replaced, and takes no guests any more'
@@ -68,6 +71,8 @@ export interface InvitationsOptions {
   audit: Audit
   notify: (notice: GateNotice) => void
   grounds: () => Grounds
+  /** Called once for an invitation whose password does not open: by damage, or with keys of another vault. */
+  onUnreadable?: (id: Id) => void
   /** Has all that rests on the basis judged with the next review. */
   watch: (basis: Basis) => void
   now: () => number
@@ -92,6 +97,8 @@ export type InviteAnswer =
 export class Invitations {
   readonly #options: InvitationsOptions
   readonly #kept = new Map<Id, Kept>()
+  /** Waiting ones whose passwords do not open. */
+  readonly #unreadable = new Set<Id>()
 
   constructor(options: InvitationsOptions) {
     this.#options = options
@@ -250,16 +257,32 @@ export class Invitations {
   }
 
   async #match(source: Source, isIt: (password: Secret) => boolean): Promise<Id | undefined> {
-    const { stored, vault, now } = this.#options
+    const { stored, now } = this.#options
     const waiting = await stored.waitingFor(sameAddress(source.address), now())
+    let found: Id | undefined
     // Compares with each one, so that the time does not reveal which one matched.
-    const found = waiting.filter(({ id, session, sealed }) => {
-      const password = vault.open(placeOf(id), sealed)
-      const isRight = isIt(password)
-      password.wipe()
-      return isRight && this.#isOpen(id, session)
-    })
-    return found[0]?.id
+    for (const [at, { id, session, sealed }] of waiting.entries()) {
+      if (at % COMPARED_AT_ONCE === COMPARED_AT_ONCE - 1) await nextTurn()
+      const password = this.#opened(id, sealed)
+      const isRight = password !== undefined && isIt(password)
+      password?.wipe()
+      if (isRight && this.#isOpen(id, session)) found ??= id
+    }
+    return found
+  }
+
+  /** Returns undefined for one that does not open, which is no reason to turn away the guests of all others. */
+  #opened(id: Id, sealed: Uint8Array): Secret | undefined {
+    const { vault, onUnreadable } = this.#options
+    try {
+      return vault.open(placeOf(id), sealed)
+    } catch {
+      if (this.#unreadable.has(id)) return undefined
+      if (this.#unreadable.size >= MAX_WAITING_INVITATIONS) this.#unreadable.clear()
+      this.#unreadable.add(id)
+      onUnreadable?.(id)
+      return undefined
+    }
   }
 
   /** Whether the invitation has neither been withdrawn nor ended with its session. */

@@ -36,6 +36,8 @@ export class Review {
   readonly #options: ReviewOptions
   readonly #changes: Changes
   readonly #due = new Due()
+  /** The times as they were said last, for as long as nothing can be judged: extended ones too. */
+  readonly #lastSaid = new Due()
   /** Still to be judged: noted since the last round began, or not judged by it because of an error. */
   #owed = new Touched()
   /** The round in progress; resolves when all notices are sent. */
@@ -87,7 +89,7 @@ export class Review {
    */
   async runWithoutStore(): Promise<void> {
     const { bases, now, running, stop } = this.#options
-    const due = new Set(this.#due.take(now(), bases))
+    const due = new Set(this.#lastSaid.take(now(), bases))
     if (due.size === 0) return
     const withdrawals = new Withdrawals()
     const isDue = (session: RunningSession) => session.isWithdrawn === undefined && due.has(session.basis)
@@ -105,7 +107,11 @@ export class Review {
 
   /** Returns a cache for one check of what still holds. */
   grounds(): Grounds {
-    return new Grounds({ ...this.#options, onEnd: (basis, time) => this.#due.set(basis, time) })
+    const onEnd = (basis: Basis, time: number) => {
+      this.#due.set(basis, time)
+      this.#lastSaid.replace(basis, time)
+    }
+    return new Grounds({ ...this.#options, onEnd })
   }
 
   /** Returns why this session has to end, or undefined if it may continue. */

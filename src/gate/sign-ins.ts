@@ -82,7 +82,9 @@ export class SignIns {
     const arrival = { protocol, address: source.address }
     if (proof.method === 'ticket') {
       const invited = () => invitations.byResponse(source, proof.challenge, proof.response)
-      if (protocol === 'VNC' && (await invited()) !== undefined) return await this.#asGuest(request, invited)
+      // A response is compared with all that wait: not for who is locked out.
+      const isGuess = protocol !== 'VNC' || (await identities.isLocked({ user: '', source: source.address }))
+      if (!isGuess && (await invited()) !== undefined) return await this.#asGuest(request, invited)
       return await this.#byTicket(request, '', () => tickets.byResponse(arrival, proof, now()))
     }
     if (proof.method === 'ntlm') return await this.#byNtlm(request, proof.proof)

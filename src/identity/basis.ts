@@ -67,7 +67,10 @@ export interface GroundsOptions {
   identities: Pick<Identities, 'authorities'>
   /** Milliseconds since the epoch. */
   now: () => number
-  /** Called with the time, in milliseconds since the epoch, at which a basis that holds ends by itself. */
+  /**
+   * Called with the time, in milliseconds since the epoch, at which a basis that holds ends by itself; with Infinity
+   * for one without an end.
+   */
   onEnd?: (basis: Basis, time: number) => void
 }
 
@@ -108,8 +111,7 @@ export class Grounds {
     const flaw = await this.#flawOf(basis, address)
     const { onEnd } = this.#options
     if (flaw !== undefined || !onEnd) return flaw
-    const end = await this.#endOf(basis)
-    if (Number.isFinite(end)) onEnd(basis, end)
+    onEnd(basis, await this.#endOf(basis))
     return undefined
   }
 

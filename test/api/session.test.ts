@@ -23,6 +23,27 @@ describe('signing in by password', () => {
     expect(answer.headers['cache-control']).toBe('no-store')
   })
 
+  it('has an event if it was one, and leaves nothing without', async () => {
+    const { audit, signIns } = h.store
+    const signedIn = async () => [
+      (await h.events('auth.success')).length,
+      ...(await h.sql('select count(*) as total from sign_ins')),
+    ]
+    const before = await signedIn()
+    const failing: [object, string][] = [
+      [signIns, 'begin'],
+      [audit, 'append'],
+    ]
+    for (const [repository, name] of failing) {
+      const undo = Object.getOwnPropertyDescriptor(repository, name)!
+      Object.defineProperty(repository, name, { ...undo, value: () => Promise.reject(new Error('it fails')) })
+      const answer = await h.call('POST', '/session', { body: ADMIN })
+      Object.defineProperty(repository, name, undo)
+      expect(answer.status).toBeGreaterThanOrEqual(500)
+      expect(await signedIn()).toEqual(before)
+    }
+  })
+
   it('makes a new cookie each time, and the one before is worth nothing any more', async () => {
     const first = await h.signIn()
     const again = await h.call('POST', '/session', { body: ADMIN, cookie: first })

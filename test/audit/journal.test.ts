@@ -55,6 +55,8 @@ let settings: Map<string, Uint8Array>
 let errors: string[]
 /** The answer to the next commit of kept events is lost, and the process with it. */
 let isKilled: boolean
+/** Marks cannot be removed. */
+let keepsMarks: boolean
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'sallyport-journal-'))
@@ -63,6 +65,7 @@ beforeEach(() => {
   settings = new Map()
   errors = []
   isKilled = false
+  keepsMarks = false
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -74,7 +77,10 @@ function process(maximum?: number): { audit: AuditLog; backlog: Backlog } {
     audit: repository,
     settings: {
       get: async (name) => settings.get(name),
-      remove: async (name) => void settings.delete(name),
+      remove: async (name) => {
+        if (keepsMarks) throw new Error('the database is away')
+        settings.delete(name)
+      },
     },
     now: () => 1_795_000_000_000,
     ...(maximum !== undefined && { maximum }),
@@ -278,6 +284,22 @@ test.each([
   expect(kept()).toEqual([expect.stringMatching(/\.damaged$/)])
   await command(after.audit, 'd')
   expect(stored()).toEqual(['a', 'd'])
+  expect(settings.size).toBe(0)
+})
+
+test('a mark that could not be removed is when the database is there', async () => {
+  const { audit, backlog } = process()
+  reach.change(AWAY)
+  await command(audit, 'a')
+  const { mark } = (await backlog.next())!
+  settings.set(mark.name, mark.value)
+  backlog.done()
+  keepsMarks = true
+  await expect(backlog.next()).rejects.toThrow('the database is away')
+  expect([kept(), backlog.isEmpty]).toEqual([[], false])
+  keepsMarks = false
+  expect(await backlog.next()).toBeUndefined()
+  expect([settings.size, backlog.isEmpty]).toEqual([0, true])
 })
 
 test('a cut end is seen by the process that wrote it', async () => {

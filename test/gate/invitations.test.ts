@@ -153,7 +153,16 @@ describe('an invitation', () => {
     const other = await invite()
     for (let guess = 0; guess < 12; guess++) await byResponse('wrong123')
     expect(await codes()).toContain('auth.locked')
+    const { invitations } = world.temporary.store
+    const { waitingFor } = invitations
+    let looked = 0
+    invitations.waitingFor = (...asked) => {
+      looked++
+      return waitingFor(...asked)
+    }
     expect(await byResponse(other.password)).toEqual({ result: 'rejected' })
+    // Each comparison with all that wait costs time of the gate.
+    expect(looked).toBe(0)
     expect(world.gate.invitations(session)).toHaveLength(2)
   })
 
@@ -190,6 +199,14 @@ describe('the row of an invitation', () => {
     expect((await rows())[0]?.sealed).toEqual(new Uint8Array([1]))
     await other.invitations.removeAll()
     expect(await byResponse(password)).toEqual({ result: 'rejected' })
+  })
+
+  test('whose password does not open is passed over', async () => {
+    const { id } = await invite()
+    const { password } = await invite()
+    const place = { table: 'invitations', id, field: 'password' }
+    await other.sealed.replace({ place, sealed: new Uint8Array([1]) })
+    expect(await byResponse(password)).toMatchObject({ result: 'accepted' })
   })
 
   test('is taken once, whichever process takes it', async () => {

@@ -4,6 +4,8 @@ import { generateKeyPairSync } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Right } from '../../src/model/rights.ts'
 import { VNC_OPTIONS } from '../../src/model/vnc-options.ts'
+import { StoreUnavailableError } from '../../src/store/engine/errors.ts'
+import { until } from '../until.ts'
 import { SOURCE, type VncWorld, vncWorld } from './desktop-world.ts'
 import { byPassword } from './grounds.ts'
 import { certificate, rsa, spki } from './own-certificate.ts'
@@ -28,6 +30,26 @@ describe('a VNC target', () => {
       hostKeyTypes: [],
       vncOptions: VNC_OPTIONS,
     })
+  })
+
+  test('whose proxy dies while the database is away has its session closed when that is back', async () => {
+    const { gate, temporary } = world
+    const { id } = await world.opened()
+    const { sessions } = temporary.store
+    const { find } = sessions
+    let isAway = true
+    sessions.find = (...asked) =>
+      isAway ? Promise.reject(new StoreUnavailableError('it is away')) : find(...asked)
+    expect(await gate.abandon(id, 'its proxy has died')).toBe(
+      `session ${id}: its proxy has died; it is closed when the database is back`,
+    )
+    expect(gate.isRunning(id)).toBe(false)
+    isAway = false
+    const closed = async () => (await world.events()).filter(([code]) => code === 'session.close')
+    await until('the event', async () => (await closed())[0])
+    await until('the end', async () => (await find(id))?.end)
+    expect(await find(id)).toMatchObject({ result: 'lost' })
+    expect(await closed()).toHaveLength(1)
   })
 
   test('is reached by VNC only, and by VNC no other', async () => {

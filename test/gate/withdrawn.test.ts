@@ -693,6 +693,24 @@ describe('a review without a word from who wrote', () => {
     expect(world.gate.isRunning(unlimited)).toBe(true)
   })
 
+  test.each([
+    ['extended', 100 * LATER],
+    ['left without an end', undefined],
+  ])('lets a user who was %s go on while the database is away', async (_, more) => {
+    await update({ expirationDate: world.clock.now + LATER })
+    const session = await opened(await world.signIn())
+    await world.gate.review()
+    await update({ expirationDate: more === undefined ? undefined : world.clock.now + more })
+    await world.gate.review()
+    const { reach } = store
+    store.reach = { ...reach, away: { since: world.clock.now, reason: 'it is away' } }
+    world.clock.now += LATER
+    await world.gate.review()
+    store.reach = reach
+    expect(notices).toEqual([])
+    expect(world.gate.isRunning(session)).toBe(true)
+  })
+
   test('finds a key that was revoked, of a session and of somebody in the menu', async () => {
     const list = `${world.temporary.path}.revoked`
     writeFileSync(list, '# none\n')

@@ -54,11 +54,15 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
       const user = await proven(request, request.body)
       await endOwn(request)
       const { userName, profile } = user
-      // Share a commit, as both begin in one turn. The token is answered after both: without the event it is of no use.
-      const [token] = await Promise.all([
-        signIns.begin(user, deps.clock()),
-        record(deps.audit, request, 'auth.success', { ...BY_PASSWORD, user: userName, profile }),
-      ])
+      // One after the other: a success that is in the audit log was one.
+      const token = await signIns.begin(user, deps.clock())
+      try {
+        await record(deps.audit, request, 'auth.success', { ...BY_PASSWORD, user: userName, profile })
+      } catch (error) {
+        // The token was not answered.
+        await signIns.end(token).catch(() => undefined)
+        throw error
+      }
       reply.setCookie(SESSION_COOKIE, token, { path: '/', secure: true, httpOnly: true, sameSite: 'lax' })
       return show({ user, profile: user.profile, rights: await rightsOf(deps.store, user.profile) })
     },

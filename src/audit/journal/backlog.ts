@@ -66,6 +66,8 @@ export class Backlog {
   /** The one after them, if it was read already. */
   #ahead: Entry | undefined
   #flaw: JournalError | undefined
+  /** Marks of journals that are no more: the database may fail before one is removed. */
+  readonly #spentMarks: string[] = []
   /** The last events of sessions in journals of earlier processes, by session. */
   readonly ends = new Map<string, AuditEvent>()
   /** Number of events that this process has written since it was asked last. */
@@ -90,7 +92,7 @@ export class Backlog {
   }
 
   get isEmpty(): boolean {
-    return this.#journals.length === 0
+    return this.#journals.length === 0 && this.#spentMarks.length === 0
   }
 
   takeWritten(): number {
@@ -118,6 +120,7 @@ export class Backlog {
    */
   async next(): Promise<Batch | undefined> {
     for (;;) {
+      await this.#removeSpentMarks()
       const [journal] = this.#journals
       if (!journal) return undefined
       if (this.#entries.length === 0) await this.#read(journal)
@@ -126,9 +129,16 @@ export class Backlog {
       if (journal === this.#own) this.#own = undefined
       const flaw = this.#flaw
       this.#flaw = undefined
-      if (flaw) throw new JournalError(`${flaw.message}; it is kept as ${await journal.setAside()}`)
-      await journal.remove()
-      await this.#options.settings.remove(markName(journal))
+      const keptAs = flaw ? await journal.setAside() : await journal.remove()
+      this.#spentMarks.push(markName(journal))
+      if (flaw) throw new JournalError(`${flaw.message}; it is kept as ${keptAs}`)
+    }
+  }
+
+  async #removeSpentMarks(): Promise<void> {
+    for (let [name] = this.#spentMarks; name !== undefined; [name] = this.#spentMarks) {
+      await this.#options.settings.remove(name)
+      this.#spentMarks.shift()
     }
   }
 

@@ -123,7 +123,7 @@ export class Journal {
       await syncDirectory(dirname(folder))
       return new Journal({ id, folder, file, ownership, vault, maximum })
     } catch (error) {
-      ownership?.release()
+      ownership?.remove()
       throw new JournalError(`the journal cannot be made: ${(error as Error).message}`)
     }
   }

@@ -2,6 +2,7 @@
  * The owner of a journal: the process that writes it or stores it in the audit log. A kernel lock that dies with the
  * process says whether it lives (SQLite's exclusive transaction on a file of its own; a pid could by now be another
  * program's).
+ * The lock is POSIX's: opening and closing the file anywhere else in the owner's process, by reading it, drops it.
  */
 import { rmSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'

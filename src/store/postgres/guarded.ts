@@ -95,7 +95,7 @@ class Guarded implements DatabaseConnection {
       })
     } catch (error) {
       if (!isOver) this.isLeft = true
-      if (error instanceof StoreUnavailableError && error.isFull) this.#reach.reportFull(error)
+      if (error instanceof StoreUnavailableError && error.isFull) await this.#reach.checkRoom()
       throw error
     }
   }

@@ -3,6 +3,7 @@
  * statements fail at once, also those that wait for an answer: behind a dead network each would wait for its own
  * time-out.
  */
+import { randomUUID } from 'node:crypto'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { PostgresPlace } from '../../model/database.ts'
@@ -18,6 +19,9 @@ const PAUSE_MS = 500
 const ANSWER_MS = 2000
 /** Parts in which that time is counted, so that a stall of this process takes one of them at most. */
 const TICKS = 20
+
+/** Milliseconds in which a statement that found no room gives back what it had taken itself. */
+const GIVE_BACK_MS = 250
 
 /**
  * Commits a record of some bytes, so that a full disk or a lost standby is seen too: what only reads would go on
@@ -49,6 +53,8 @@ export class PostgresReach implements Reach {
   /** Callers that wait for an answer. */
   readonly #held = new Set<(error: Error) => void>()
   readonly #closing = new AbortController()
+  /** The connections' name, by which the server knows them. */
+  readonly #name = `sallyport watch ${randomUUID()}`
   #client: pg.Client | undefined
   #asking: Promise<void> | undefined
   #timeline: string | undefined
@@ -93,10 +99,15 @@ export class PostgresReach implements Reach {
     })
   }
 
-  /** Notes that a statement found no room: the database is away until there is some. */
-  reportFull(error: StoreUnavailableError): void {
+  /**
+   * Asks for room, since a statement found none: the database is away if there is none, until there is some. Files of
+   * one search, or its shared memory, may have been too large for what others have plenty of.
+   */
+  async checkRoom(): Promise<void> {
+    if (this.away) return
+    await sleep(GIVE_BACK_MS)
     this.#isFull = true
-    if (!this.away) this.#change({ since: this.#options.now(), reason: plain(error.message) })
+    await this.check()
   }
 
   /** Resolves when its connection is closed, at the latest after the time for an answer. */
@@ -181,6 +192,7 @@ export class PostgresReach implements Reach {
     try {
       await client.connect()
       await primary.require(client)
+      await client.query(this.#ending())
     } catch (error) {
       if (this.#client === client) this.#client = undefined
       void endClient(client)
@@ -189,6 +201,16 @@ export class PostgresReach implements Reach {
     this.#meet(timelineOf(client))
     if (this.#closing.signal.aborted) await endClient(client)
     return client
+  }
+
+  /**
+   * Returns statements that end the connections of questions that were given up: one that waits for a lost standby ends neither with its
+   * socket nor by its time-out (postgresql.org/docs/15/warm-standby.html, 27.2.8.3), and each would use up one more.
+   */
+  #ending(): string {
+    return `set application_name = '${this.#name}';
+      select pg_terminate_backend(pid) from pg_stat_activity
+        where application_name = '${this.#name}' and pid <> pg_backend_pid()`
   }
 
   /** A server of another timeline has taken over: statements and connections of the one before are of no use. */
