@@ -52,6 +52,8 @@ export interface Progress {
 }
 
 export interface CopyResult {
+  /** Whether an earlier run had finished it, and its answer was lost: nothing is carried or compared then. */
+  isAlreadyDone: boolean
   /** Whether it went on with an earlier run. */
   isResumed: boolean
   tables: TableDigest[]
@@ -125,6 +127,8 @@ class Copy {
     const [source, destination] = [this.#source, this.#destination]
     // No other process writes there from here on.
     await source.begin(this.#tables)
+    const done = await this.#done()
+    if (done) return done
     const begun = await this.#begun()
     const state = begun ?? (await this.#begin())
     try {
@@ -138,6 +142,7 @@ class Copy {
       const end = await auditOf(source).last()
       const audit = await verifyAudit(auditOf(destination), { known: end ? [end] : [] })
       const result = {
+        isAlreadyDone: false,
         isResumed: begun !== undefined,
         ...compared,
         audit,
@@ -151,6 +156,23 @@ class Copy {
         `${(error as Error).message}; the copy is not finished: the same command goes on where it stood`,
       )
     }
+  }
+
+  /** Returns the result of an earlier run that was finished: its last answer may have been lost. */
+  async #done(): Promise<CopyResult | undefined> {
+    const [source, destination] = [this.#source, this.#destination]
+    const moved = await stateOf(source)
+    if (moved?.state !== 'moved' || moved.to !== destination.place) return undefined
+    const found = await destination.tables()
+    if (!found.has(VERSIONS) || !found.has('settings') || !found.has('audit')) return undefined
+    if (await stateOf(destination)) return undefined
+    const end = await auditOf(source).last()
+    const [row] = await auditOf(destination).range((end?.sequence ?? 0) + 1, 1)
+    if (row?.code !== 'store.copy' || row.time !== moved.time) return undefined
+    const { fields } = JSON.parse(row.json) as { fields: Partial<FieldsOf<'store.copy'>> }
+    if (fields.object !== source.place || fields.digest !== (end && digestOf(end))) return undefined
+    const audit = await verifyAudit(auditOf(destination), { known: end ? [end] : [] })
+    return { isAlreadyDone: true, isResumed: false, tables: [], audit, replaced: 0 }
   }
 
   /** Returns the state of an earlier run that this one goes on with. @throws StoreError if the place is taken */
@@ -280,13 +302,15 @@ class Copy {
   async #finish({ id }: UnfinishedCopy, end: Head | undefined): Promise<void> {
     const [source, destination] = [this.#source, this.#destination]
     const time = this.#options.now()
+    // What waits to write to the source would do so once this transaction ends.
+    await source.requireStillAlone()
     await putState(source, { state: 'moved', id, to: destination.place, time })
     await source.commit()
     const fields: FieldsOf<'store.copy'> = {
       ...this.#options.actor,
       object: source.place,
       count: end?.sequence ?? 0,
-      ...(end && { digest: Buffer.from(end.hash).toString('hex') }),
+      ...(end && { digest: digestOf(end) }),
     }
     await transaction(destination, async () => {
       await appendEvent(destination, { time, code: 'store.copy', fields })
@@ -302,6 +326,8 @@ function limitAfter(rows: readonly Row[]): number {
   // Not many more at once: the next ones may be larger.
   return Math.max(MIN_ROWS, Math.min(MAX_ROWS, fitting, rows.length * 8))
 }
+
+const digestOf = (end: Head) => Buffer.from(end.hash).toString('hex')
 
 async function requireSource(side: Side, tables: readonly Table[]): Promise<void> {
   const found = await side.tables()

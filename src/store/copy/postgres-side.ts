@@ -145,6 +145,12 @@ class PostgresSide implements Side {
     await this.run('commit')
   }
 
+  /** Each connection of a broker or a command reads the settings first, or is seen here. */
+  async requireStillAlone(): Promise<void> {
+    await this.run('lock table settings in access exclusive mode')
+    await requireAlone(this.#client, this.place)
+  }
+
   async #sequence({ name, key }: Table): Promise<string> {
     const [row] = await this.#query('select pg_get_serial_sequence($1, $2)', [name, key[0]])
     return String(row?.[0])

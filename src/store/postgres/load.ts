@@ -6,7 +6,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type pg from 'pg'
 import type { PostgresPlace } from '../../model/database.ts'
-import { type StoreClaimedError, StoreError } from '../engine/errors.ts'
+import { StoreError } from '../engine/errors.ts'
 import { listOf, quoted, selectAll, type Table, tablesOf } from '../engine/tables.ts'
 import type { Migration } from '../engine/versions.ts'
 import { Claim } from './claim.ts'
@@ -30,7 +30,7 @@ export class EmptyPostgres {
   readonly #options: LoadOptions
   readonly #pool: Pool
   #claim: Claim | undefined
-  #taken: StoreClaimedError | undefined
+  #taken: Error | undefined
   #loaded: { client: pg.PoolClient; commit: Commit } | undefined
 
   private constructor(place: PostgresPlace, primary: Primary, options: LoadOptions) {

@@ -10,6 +10,7 @@ import { StoreUnavailableError } from '../engine/errors.ts'
 import type { Away, Reach } from '../engine/reach.ts'
 import { clientConfig, endClient } from './connection.ts'
 import { storeErrorOf } from './errors.ts'
+import { requireUsed } from './in-use.ts'
 import { type Primary, timelineOf } from './primary.ts'
 
 /** Milliseconds between two questions. */
@@ -176,6 +177,7 @@ export class PostgresReach implements Reach {
     try {
       await client.connect()
       await primary.require(client)
+      await requireUsed(client)
     } catch (error) {
       if (this.#client === client) this.#client = undefined
       void endClient(client)
