@@ -6,7 +6,7 @@ import { syncDirectory } from '../../recordings/container/session-file.ts'
 import type { Config } from '../config/config.ts'
 import { RESTORING } from '../host/data-folder.ts'
 import type { PostgresPlace } from '../model/database.ts'
-import { type EmptyDatabase, openEmpty } from '../store/copies.ts'
+import type { EmptyDatabase } from '../store/copy/empty.ts'
 import { BackupError, type Owner } from './files.ts'
 
 const SUFFIX = '.restoring'
@@ -95,7 +95,8 @@ class ServerTarget implements DatabaseTarget {
   }
 
   async requireFree(): Promise<void> {
-    this.#empty = await openEmpty(this.#place, this.#now)
+    const { EmptyDatabase } = await import('../store/copy/empty.ts')
+    this.#empty = await EmptyDatabase.open(this.#place, this.#now)
   }
 
   async begin(): Promise<void> {}

@@ -453,6 +453,7 @@ export const TIERS: readonly Tier[] = [
           'src/model',
           'src/recording-service',
           'src/store',
+          'src/store/copy',
           'src/store/engine',
           'src/vault',
         ],

@@ -25,8 +25,8 @@ export interface Compared {
 
 export interface CompareOptions {
   /** Returns a row of the source as the destination has to have it. */
-  stored: (row: Row) => Row
-  onRows: (table: string, rows: number) => void | Promise<void>
+  stored: (row: Row, table: Table) => Row
+  onRows?: (table: string, rows: number) => void | Promise<void>
 }
 
 /** Compares all tables; all are counted and digested, whatever differs. */
@@ -51,7 +51,7 @@ export async function compareStores(
         if (textB !== undefined) other.add(textB)
         if (textA !== textB) first ??= keyText(table, (a ?? b)!)
       }
-      await onRows(table.name, own.rows)
+      await onRows?.(table.name, own.rows)
       if (most === 0) break
     }
     compared.tables.push({ name: table.name, rows: own.rows, digest: own.hex })
@@ -65,7 +65,7 @@ export async function compareStores(
 }
 
 /** Returns a function that returns the next rows of a table, or none at its end. */
-function pagesOf(side: Side, table: Table, stored: (row: Row) => Row): () => Promise<Row[]> {
+function pagesOf(side: Side, table: Table, stored: CompareOptions['stored']): () => Promise<Row[]> {
   let after: Value[] | undefined
   let isEnd = false
   return async () => {
@@ -74,7 +74,7 @@ function pagesOf(side: Side, table: Table, stored: (row: Row) => Row): () => Pro
     const last = rows.at(-1)
     if (last) after = keyOf(table, last)
     isEnd = rows.length < ROWS
-    return rows.map(stored)
+    return rows.map((row) => stored(row, table))
   }
 }
 

@@ -19,17 +19,14 @@ import {
   type UnfinishedCopy,
 } from '../engine/state.ts'
 import { SCHEMA_VERSION } from '../migrate.ts'
-import { auditOf, compareStores, keyText, type TableDigest } from './compare.ts'
+import { auditOf, compareStores, type TableDigest } from './compare.ts'
 import { withPostgres } from './postgres-side.ts'
-import { quoted, rowsAfter, type Side } from './side.ts'
+import { carryRows, storedIn, transaction } from './rows.ts'
+import { quoted, requireTables, type Side } from './side.ts'
 import { withSqlite } from './sqlite-side.ts'
-import { LOG, type Table, tablesOfProgram, VERSIONS } from './tables.ts'
-import { keyOf, type Row, sizeOf, textOf, type Value, valuesOf } from './values.ts'
+import { type Table, tablesOfProgram, VERSIONS } from './tables.ts'
+import { textOf, valuesOf } from './values.ts'
 
-/** Rows of a transaction: as many as have about so many bytes, by those before. */
-const BATCH_BYTES = 2 * 1024 * 1024
-const MIN_ROWS = 16
-const MAX_ROWS = 5000
 /** Tables with rows in a database that no broker has used: those of the factory. */
 const FACTORY_COLUMN = 'is_factory'
 
@@ -114,7 +111,6 @@ class Copy {
   readonly #destination: Side
   readonly #tables: readonly Table[]
   readonly #options: CopyOptions
-  #replaced = 0
 
   constructor(source: Side, destination: Side, tables: readonly Table[], options: CopyOptions) {
     this.#source = source
@@ -133,10 +129,10 @@ class Copy {
     const state = begun ?? (await this.#begin())
     try {
       await this.#copy(state)
-      this.#replaced = 0
       const { onProgress } = this.#options
+      let replaced = 0
       const compared = await compareStores(source, destination, this.#tables, {
-        stored: (row) => this.#stored(row),
+        stored: (row, table) => storedIn(destination, row, table, () => replaced++),
         onRows: (table, rows) => onProgress?.({ step: 'compare', table, rows }),
       })
       const end = await auditOf(source).last()
@@ -146,7 +142,7 @@ class Copy {
         isResumed: begun !== undefined,
         ...compared,
         audit,
-        replaced: this.#replaced,
+        replaced,
       }
       if (compared.fault === undefined) await this.#finish(state, end)
       else await putState(destination, { ...state, fault: compared.fault })
@@ -249,52 +245,20 @@ class Copy {
 
   async #copy(state: UnfinishedCopy): Promise<void> {
     const { at } = state
-    const first = at ? this.#tables.findIndex(({ name }) => name === at.table) : 0
-    for (const table of this.#tables.slice(Math.max(first, 0))) {
-      await this.#copyTable(table, state, table.name === at?.table ? valuesOf(at.after) : undefined)
-    }
-    for (const table of this.#tables) {
-      if (!table.isCounted) continue
-      const counter = await this.#source.counter(table)
-      await transaction(this.#destination, () => this.#destination.setCounter(table, counter))
-    }
-  }
-
-  async #copyTable(table: Table, state: UnfinishedCopy, from: Value[] | undefined): Promise<void> {
-    const [source, destination] = [this.#source, this.#destination]
-    // Removes the rows that triggers of the copied tables have noted.
-    if (table.name === LOG && !from) await transaction(destination, () => destination.clear([table]))
-    let limit = MIN_ROWS
-    let copied = 0
-    let rows = await rowsAfter(source, table, from, limit)
-    for (let last = rows.at(-1); last; last = rows.at(-1)) {
-      const after = keyOf(table, last)
-      const stored = rows.map((row) => this.#stored(row, table))
-      limit = limitAfter(rows)
-      const written = transaction(destination, async () => {
-        await destination.insert(table, stored)
-        await putState(destination, { ...state, at: { table: table.name, after: textOf(after) } })
-      })
-      copied += rows.length
-      const [next] = await Promise.all([rowsAfter(source, table, after, limit), written])
-      await this.#options.onProgress?.({ step: 'copy', table: table.name, rows: copied })
-      rows = next
-    }
-  }
-
-  /** Returns a row as the destination can store it: as PostgreSQL's repositories do, without U+0000. */
-  #stored(row: Row, table?: Table): Row {
-    if (this.#destination.hasZeros) return row
-    const hasZero = (value: Value) => typeof value === 'string' && value.includes('\0')
-    if (!row.some(hasZero)) return row
-    if (table?.name === 'audit')
-      throw new StoreError(
-        `row ${keyText(table, row)} of the audit log has the character U+0000, which no broker writes and PostgreSQL cannot store`,
-      )
-    return row.map((value) => {
-      if (typeof value !== 'string' || !hasZero(value)) return value
-      this.#replaced++
-      return value.replaceAll('\0', '\ufffd')
+    const destination = this.#destination
+    await carryRows(this.#source, destination, this.#tables, {
+      from: at && { table: at.table, after: valuesOf(at.after) },
+      stored: (row, table) => storedIn(destination, row, table),
+      step: (work, reached) =>
+        transaction(destination, async () => {
+          await work()
+          if (reached)
+            await putState(destination, {
+              ...state,
+              at: { table: reached.table, after: textOf(reached.after) },
+            })
+        }),
+      onRows: (table, rows) => this.#options.onProgress?.({ step: 'copy', table, rows }),
     })
   }
 
@@ -317,14 +281,6 @@ class Copy {
       await destination.run('delete from settings where name = ?', [STATE])
     })
   }
-}
-
-/** Returns the number of rows to read after those. */
-function limitAfter(rows: readonly Row[]): number {
-  const bytes = rows.reduce((sum, row) => sum + sizeOf(row), 1)
-  const fitting = Math.floor((BATCH_BYTES * rows.length) / bytes)
-  // Not many more at once: the next ones may be larger.
-  return Math.max(MIN_ROWS, Math.min(MAX_ROWS, fitting, rows.length * 8))
 }
 
 const digestOf = (end: Head) => Buffer.from(end.hash).toString('hex')
@@ -357,27 +313,6 @@ async function requireVersion(side: Side): Promise<number> {
   return version
 }
 
-/** @throws StoreError if the store has other tables or columns than this program's */
-async function requireTables(side: Side, tables: readonly Table[]): Promise<void> {
-  const found = await side.tables()
-  found.delete(VERSIONS)
-  const flat = (name: string, columns: readonly string[]) => columns.map((column) => `${name}.${column}`)
-  const there = new Set([...found].flatMap(([name, columns]) => flat(name, columns)))
-  const expected = new Set(
-    tables.flatMap(({ name, columns }) =>
-      flat(
-        name,
-        columns.map((column) => column.name),
-      ),
-    ),
-  )
-  const [odd] = [...there].filter((name) => !expected.has(name)).sort()
-  const [missing] = [...expected].filter((name) => !there.has(name)).sort()
-  if (odd === undefined && missing === undefined) return
-  const what = odd === undefined ? `has no ${missing}` : `has ${odd}, which is not sallyport's`
-  throw new StoreError(`${side.place} ${what}: a copy would not be whole`)
-}
-
 async function stateOf(side: Side): Promise<StoreState | undefined> {
   const [row] = await side.run('select value from settings where name = ?', [STATE])
   const value = row?.[0]
@@ -397,11 +332,4 @@ async function appendEvent(side: Side, event: AuditEvent): Promise<void> {
     const text = 'insert into audit (sequence, time, code, json, hash) values (?, ?, ?, ?, ?)'
     await side.run(text, [BigInt(sequence), BigInt(time), code, json, hash])
   }
-}
-
-/** An error ends the connection with the copy, and what it has not committed with it. */
-async function transaction(side: Side, work: () => Promise<unknown>): Promise<void> {
-  await side.begin([])
-  await work()
-  await side.commit()
 }

@@ -1,13 +1,13 @@
-/** A store in a database of a PostgreSQL server, claimed by the connection that works on it: both end together. */
+/** A store in a database of a PostgreSQL server. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { type PostgresPlace, placeText } from '../../model/database.ts'
 import { StoreError } from '../engine/errors.ts'
-import { MIGRATIONS } from '../migrate.ts'
+import { MIGRATIONS, SCHEMA_VERSION } from '../migrate.ts'
 import { claimFor } from '../postgres/claim.ts'
 import { storeErrorOf } from '../postgres/errors.ts'
-import { migratePostgres } from '../postgres/migrate.ts'
-import { connected } from '../postgres/once.ts'
+import { migratePostgres, requireUsable } from '../postgres/migrate.ts'
+import { once } from '../postgres/once.ts'
 import { Primary } from '../postgres/primary.ts'
 import { quoted, type Side } from './side.ts'
 import type { Table } from './tables.ts'
@@ -19,10 +19,8 @@ const ANSWER_MS = STATEMENT_MS + 5000
 /** Time in which connections of a broker or a command that has just ended may still be there. */
 const ENDING_MS = 1000
 const PAUSE_MS = 100
-/**
- * The two stores take turns, and neither may end the connection while the other works for long.
- */
-const SETTINGS = `set statement_timeout = ${STATEMENT_MS}; set idle_in_transaction_session_timeout = 0`
+/** Settings of a connection. The two stores take turns, and neither may end it while the other works for long. */
+export const PATIENCE = `set statement_timeout = ${STATEMENT_MS}; set idle_in_transaction_session_timeout = 0`
 
 const BYTEA = 17
 const INT8 = 20
@@ -36,27 +34,55 @@ const TYPES = {
   },
 } as pg.CustomTypesConfig
 
-/** Works on the store. @throws StoreError if it cannot be reached, or is in use */
+/**
+ * Works on the store, alone with it: claimed by the connection that works on it, so that both end together.
+ * @throws StoreError if it cannot be reached, or is in use
+ */
 export async function withPostgres<T>(place: PostgresPlace, work: (side: Side) => Promise<T>): Promise<T> {
-  const words = placeText({ postgres: place })
-  const outcome = await connected(
+  return await withSide(place, work, async (client) => {
+    await claimFor(client, place)
+    await requireAlone(client)
+  })
+}
+
+/**
+ * Reads the store as of one moment, beside a broker that works on.
+ * @throws StoreError if it cannot be reached, or is of another version
+ */
+export async function withSnapshot<T>(place: PostgresPlace, work: (side: Side) => Promise<T>): Promise<T> {
+  return await withSide(place, work, async (client) => {
+    await client.query('begin isolation level repeatable read read only')
+    const version = await requireUsable(client, MIGRATIONS)
+    if (version !== SCHEMA_VERSION)
+      throw new StoreError(`it has schema version ${version ?? 0}: start the broker once`)
+  })
+}
+
+async function withSide<T>(
+  place: PostgresPlace,
+  work: (side: Side) => Promise<T>,
+  prepare: (client: pg.Client) => Promise<void>,
+): Promise<T> {
+  const outcome = await once(
     place,
     new Primary(place),
     async (client) => {
-      await claimFor(client, place)
-      await client.query(SETTINGS)
-      await requireAlone(client, words)
-      return { error: undefined, done: await work(new PostgresSide(words, client)) }
+      await client.query(PATIENCE)
+      await prepare(client)
+      // Errors of the work name their place by themselves, which may be the other side.
+      return await work(new PostgresSide(placeText({ postgres: place }), client)).then(
+        (done) => ({ done }),
+        (error: unknown) => ({ error }),
+      )
     },
     { isPatient: true },
-  ).catch((error: Error) => ({ error, done: undefined as T }))
-  if (outcome.error === undefined) return outcome.done
-  const { error } = outcome
-  throw error instanceof StoreError ? error : new StoreError(`${words}: ${storeErrorOf(error).message}`)
+  )
+  if ('error' in outcome) throw outcome.error
+  return outcome.done
 }
 
 /** A broker whose sessions run on behind its successor has no claim; commands have none either. */
-async function requireAlone(client: pg.Client, words: string): Promise<void> {
+async function requireAlone(client: pg.ClientBase): Promise<void> {
   const end = performance.now() + ENDING_MS
   for (;;) {
     const { rows } = await client.query<{ address: string; since: string }>(
@@ -69,18 +95,18 @@ async function requireAlone(client: pg.Client, words: string): Promise<void> {
     if (!other) return
     if (performance.now() > end)
       throw new StoreError(
-        `${words} is in use (connected from ${other.address} since ${other.since}): stop the broker, and let other commands end first`,
+        `it is in use (connected from ${other.address} since ${other.since}): stop the broker, and let other commands end first`,
       )
     await sleep(PAUSE_MS)
   }
 }
 
-class PostgresSide implements Side {
+export class PostgresSide implements Side {
   readonly place: string
   readonly hasZeros = false
-  readonly #client: pg.Client
+  readonly #client: pg.ClientBase
 
-  constructor(place: string, client: pg.Client) {
+  constructor(place: string, client: pg.ClientBase) {
     this.place = place
     this.#client = client
   }
@@ -148,7 +174,7 @@ class PostgresSide implements Side {
   /** Each connection of a broker or a command reads the settings first, or is seen here. */
   async requireStillAlone(): Promise<void> {
     await this.run('lock table settings in access exclusive mode')
-    await requireAlone(this.#client, this.place)
+    await this.#try(() => requireAlone(this.#client))
   }
 
   async #sequence({ name, key }: Table): Promise<string> {

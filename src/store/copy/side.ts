@@ -1,5 +1,6 @@
-/** One of the two stores of a copy, whose process is alone with it. */
-import type { Table } from './tables.ts'
+/** One of the two stores of a copy, whose process is alone with it, or sees it as of one moment. */
+import { StoreError } from '../engine/errors.ts'
+import { type Table, VERSIONS } from './tables.ts'
 import type { Row, Value } from './values.ts'
 
 export interface Side {
@@ -45,6 +46,27 @@ export async function rowsAfter(
   const names = table.columns.map(({ name }) => quoted(name)).join(', ')
   const text = `select ${names} from ${quoted(table.name)} ${where} order by ${key} limit ?`
   return await side.run(text, [...(after ?? []), BigInt(limit)])
+}
+
+/** @throws StoreError if the store has other tables or columns than this program's */
+export async function requireTables(side: Side, tables: readonly Table[]): Promise<void> {
+  const found = await side.tables()
+  found.delete(VERSIONS)
+  const flat = (name: string, columns: readonly string[]) => columns.map((column) => `${name}.${column}`)
+  const there = new Set([...found].flatMap(([name, columns]) => flat(name, columns)))
+  const expected = new Set(
+    tables.flatMap(({ name, columns }) =>
+      flat(
+        name,
+        columns.map((column) => column.name),
+      ),
+    ),
+  )
+  const [odd] = [...there].filter((name) => !expected.has(name)).sort()
+  const [missing] = [...expected].filter((name) => !there.has(name)).sort()
+  if (odd === undefined && missing === undefined) return
+  const what = odd === undefined ? `has no ${missing}` : `has ${odd}, which is not sallyport's`
+  throw new StoreError(`${side.place} ${what}: a copy would not be whole`)
 }
 
 export const quoted = (name: string): string => `"${name}"`

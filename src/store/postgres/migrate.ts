@@ -14,7 +14,7 @@ const MAKE_VERSIONS = `create table if not exists ${VERSIONS} (version bigint pr
 
 /** `now` in milliseconds is stored with each version. @throws SchemaError if the database is not for this program */
 export async function migratePostgres(
-  client: pg.Client,
+  client: pg.ClientBase,
   now: number,
   migrations: readonly Migration[],
 ): Promise<void> {
@@ -61,7 +61,7 @@ async function apply(
  * @throws SchemaError if it is not for this program
  */
 export async function requireUsable(
-  client: pg.Client,
+  client: pg.ClientBase,
   migrations: readonly Migration[],
 ): Promise<number | undefined> {
   await requireEncoding(client)
@@ -105,7 +105,7 @@ async function recordedVersion(client: pg.ClientBase): Promise<number> {
   return rows[0]?.version ?? 0
 }
 
-async function locked(client: pg.Client, work: () => Promise<unknown>): Promise<void> {
+async function locked(client: pg.ClientBase, work: () => Promise<unknown>): Promise<void> {
   await client.query('begin')
   try {
     await client.query('select pg_advisory_xact_lock($1)', [LOCK])

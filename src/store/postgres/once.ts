@@ -19,8 +19,7 @@ export async function once<T>(
   return await inWords(place, () => connected(place, primary, work, options))
 }
 
-/** Does the same; its errors are those of the connection and of the work. */
-export async function connected<T>(
+async function connected<T>(
   place: PostgresPlace,
   primary: Primary,
   work: (client: pg.Client) => Promise<T>,

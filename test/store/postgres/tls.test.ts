@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { PostgresPlace } from '../../../src/model/database.ts'
-import { copyInto, openEmpty } from '../../../src/store/copies.ts'
+import { EmptyDatabase } from '../../../src/store/copy/empty.ts'
+import { copyInto } from '../../../src/store/copy/snapshot.ts'
 import { databaseFault, openStore } from '../../../src/store/open.ts'
 import { Pool } from '../../../src/store/postgres/pool.ts'
 import { Primary } from '../../../src/store/postgres/primary.ts'
@@ -92,7 +93,7 @@ describeWithPeers('TLS to the database', ['initdb', 'postgres', 'openssl'], () =
     expect(await databaseFault(place)).toMatch(words)
     const copied = copyInto({ postgres: place }, file('copy.db'), { now: Date.now, signal })
     await expect(copied).rejects.toThrow(words)
-    await expect(openEmpty(place, Date.now)).rejects.toThrow(words)
+    await expect(EmptyDatabase.open(place, Date.now)).rejects.toThrow(words)
   })
 
   test('shows a certificate of our own where the server asks for one', async () => {
