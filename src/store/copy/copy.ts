@@ -266,7 +266,7 @@ class Copy {
   async #finish({ id }: UnfinishedCopy, end: Head | undefined): Promise<void> {
     const [source, destination] = [this.#source, this.#destination]
     const time = this.#options.now()
-    // What waits to write to the source would do so once this transaction ends.
+    // A statement that waits for its locks would be done once this transaction ends.
     await source.requireStillAlone()
     await putState(source, { state: 'moved', id, to: destination.place, time })
     await source.commit()

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Kysely, sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { PostgresHost, PostgresPlace } from '../../../src/model/database.ts'
+import { Secret } from '../../../src/model/secret.ts'
 import { CLAIM, Claim } from '../../../src/store/postgres/claim.ts'
 import { PostgresEngineDialect } from '../../../src/store/postgres/dialect.ts'
 import { ListReader } from '../../../src/store/postgres/lists.ts'
@@ -105,8 +106,11 @@ describeWithPeers('a database of several hosts', ['initdb', 'postgres', 'pg_base
       )
       expect(await found(primary.port, standby.port)).toBe(standby.port)
       // A server that hides its identifier may be another one than the last that did.
-      await primary.sql('revoke execute on function pg_control_system() from public; create role plain login')
-      const hiding = new Primary({ ...placeOf(primary.port), user: 'plain' }, new Timelines(folder))
+      await primary.sql(
+        "revoke execute on function pg_control_system() from public; create role plain login password 'x'",
+      )
+      const plain = { ...placeOf(primary.port), user: 'plain', password: Secret.of('x') }
+      const hiding = new Primary(plain, new Timelines(folder))
       await hiding.find()
       expect(readFileSync(join(folder, 'database.timeline'), 'latin1')).toBe(seen)
       // A new server, to which the data were carried.
