@@ -109,13 +109,15 @@ function reporter(): (progress: Progress) => void {
 }
 
 function textOfResult(from: DatabasePlace, to: DatabasePlace, result: CopyResult): string {
-  const { tables, audit, replaced, fault, isResumed } = result
+  const { tables, audit, replaced, fault, isResumed, isAlreadyDone } = result
   const [source, destination] = [placeText(from), placeText(to)]
   if (fault !== undefined)
     return `${destination} differs from ${source}: ${fault}\nno broker starts on it; run the command again to begin anew\n`
   const rows = tables.reduce((sum, table) => sum + table.rows, 0)
   const lines = [
-    `${destination} has all of ${source}${isResumed ? ', from where the copy stood' : ''}: ${tables.length} tables, ${rows} rows, compared one by one`,
+    isAlreadyDone
+      ? `${destination} had all of ${source} already: an earlier run finished the copy`
+      : `${destination} has all of ${source}${isResumed ? ', from where the copy stood' : ''}: ${tables.length} tables, ${rows} rows, compared one by one`,
     audit.fault
       ? `the audit log has a fault, there and here: row ${audit.fault.sequence}: ${audit.fault.code}: ${audit.fault.message}`
       : `the audit log is in order: ${audit.rows} rows, head ${audit.head ?? 'none'}`,

@@ -632,7 +632,8 @@ export interface Store {
   snapshot<T>(work: (store: Store) => Promise<T>): Promise<T>
   /**
    * Claims the data for a broker: no other one can. A file has no claim, since the data folder has one. Returns a
-   * function that releases it; `onTaken` is called if another broker has it after a connection was lost.
+   * function that releases it; `onTaken` is called if another broker has it after a connection was lost, or its data
+   * were copied elsewhere.
    * @throws StoreClaimedError if another broker has it
    */
   claim(onTaken: (error: Error) => void): Promise<() => Promise<void>>

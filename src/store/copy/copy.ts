@@ -49,6 +49,8 @@ export interface Progress {
 }
 
 export interface CopyResult {
+  /** Whether an earlier run had finished it, and its answer was lost: nothing is carried or compared then. */
+  isAlreadyDone: boolean
   /** Whether it went on with an earlier run. */
   isResumed: boolean
   tables: TableDigest[]
@@ -121,6 +123,8 @@ class Copy {
     const [source, destination] = [this.#source, this.#destination]
     // No other process writes there from here on.
     await source.begin(this.#tables)
+    const done = await this.#done()
+    if (done) return done
     const begun = await this.#begun()
     const state = begun ?? (await this.#begin())
     try {
@@ -134,6 +138,7 @@ class Copy {
       const end = await auditOf(source).last()
       const audit = await verifyAudit(auditOf(destination), { known: end ? [end] : [] })
       const result = {
+        isAlreadyDone: false,
         isResumed: begun !== undefined,
         ...compared,
         audit,
@@ -147,6 +152,23 @@ class Copy {
         `${(error as Error).message}; the copy is not finished: the same command goes on where it stood`,
       )
     }
+  }
+
+  /** Returns the result of an earlier run that was finished: its last answer may have been lost. */
+  async #done(): Promise<CopyResult | undefined> {
+    const [source, destination] = [this.#source, this.#destination]
+    const moved = await stateOf(source)
+    if (moved?.state !== 'moved' || moved.to !== destination.place) return undefined
+    const found = await destination.tables()
+    if (!found.has(VERSIONS) || !found.has('settings') || !found.has('audit')) return undefined
+    if (await stateOf(destination)) return undefined
+    const end = await auditOf(source).last()
+    const [row] = await auditOf(destination).range((end?.sequence ?? 0) + 1, 1)
+    if (row?.code !== 'store.copy' || row.time !== moved.time) return undefined
+    const { fields } = JSON.parse(row.json) as { fields: Partial<FieldsOf<'store.copy'>> }
+    if (fields.object !== source.place || fields.digest !== (end && digestOf(end))) return undefined
+    const audit = await verifyAudit(auditOf(destination), { known: end ? [end] : [] })
+    return { isAlreadyDone: true, isResumed: false, tables: [], audit, replaced: 0 }
   }
 
   /** Returns the state of an earlier run that this one goes on with. @throws StoreError if the place is taken */
@@ -244,13 +266,15 @@ class Copy {
   async #finish({ id }: UnfinishedCopy, end: Head | undefined): Promise<void> {
     const [source, destination] = [this.#source, this.#destination]
     const time = this.#options.now()
+    // A statement that waits for its locks would be done once this transaction ends.
+    await source.requireStillAlone()
     await putState(source, { state: 'moved', id, to: destination.place, time })
     await source.commit()
     const fields: FieldsOf<'store.copy'> = {
       ...this.#options.actor,
       object: source.place,
       count: end?.sequence ?? 0,
-      ...(end && { digest: Buffer.from(end.hash).toString('hex') }),
+      ...(end && { digest: digestOf(end) }),
     }
     await transaction(destination, async () => {
       await appendEvent(destination, { time, code: 'store.copy', fields })
@@ -258,6 +282,8 @@ class Copy {
     })
   }
 }
+
+const digestOf = (end: Head) => Buffer.from(end.hash).toString('hex')
 
 async function requireSource(side: Side, tables: readonly Table[]): Promise<void> {
   const found = await side.tables()

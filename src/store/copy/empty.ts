@@ -5,7 +5,7 @@
  */
 import type pg from 'pg'
 import { type PostgresPlace, placeText } from '../../model/database.ts'
-import { type StoreClaimedError, StoreError } from '../engine/errors.ts'
+import { StoreError } from '../engine/errors.ts'
 import { MIGRATIONS } from '../migrate.ts'
 import { Claim } from '../postgres/claim.ts'
 import { isBroken } from '../postgres/errors.ts'
@@ -27,7 +27,7 @@ export class EmptyDatabase {
   readonly #now: () => number
   readonly #pool: Pool
   #claim: Claim | undefined
-  #taken: StoreClaimedError | undefined
+  #taken: Error | undefined
   #loaded: { client: pg.PoolClient; commit: Commit } | undefined
 
   private constructor(place: PostgresPlace, primary: Primary, now: () => number) {

@@ -82,7 +82,7 @@ async function withSide<T>(
 }
 
 /** A broker whose sessions run on behind its successor has no claim; commands have none either. */
-async function requireAlone(client: pg.Client): Promise<void> {
+async function requireAlone(client: pg.ClientBase): Promise<void> {
   const end = performance.now() + ENDING_MS
   for (;;) {
     const { rows } = await client.query<{ address: string; since: string }>(
@@ -169,6 +169,12 @@ export class PostgresSide implements Side {
 
   async commit(): Promise<void> {
     await this.run('commit')
+  }
+
+  /** Each connection of a broker or a command reads the settings first, or is seen here. */
+  async requireStillAlone(): Promise<void> {
+    await this.run('lock table settings in access exclusive mode')
+    await this.#try(() => requireAlone(this.#client))
   }
 
   async #sequence({ name, key }: Table): Promise<string> {

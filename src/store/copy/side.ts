@@ -23,6 +23,11 @@ export interface Side {
   /** Begins a transaction in which no other process writes. */
   begin(tables: readonly Table[]): Promise<void>
   commit(): Promise<void>
+  /**
+   * Keeps other processes from reading the settings, within the transaction: a new connection waits there.
+   * @throws StoreError if another process has the store open, and could wait to write to it
+   */
+  requireStillAlone(): Promise<void>
 }
 
 /** Returns at most `limit` rows after that key, in the order of keys. */

@@ -137,6 +137,9 @@ class SqliteSide implements Side {
     this.#try(() => this.#database.exec('commit'))
   }
 
+  /** No other process has the file open (`takeAlone`). */
+  async requireStillAlone(): Promise<void> {}
+
   #prepared(text: string): StatementSync {
     const known = this.#statements.get(text)
     if (known) return known

@@ -117,10 +117,13 @@ export class StoreUnavailableError extends StoreError {
   override readonly name = 'StoreUnavailableError'
   /** Whether it has no room on its disk: it answers, and stores nothing more. */
   readonly isFull: boolean
+  /** Whether its data are used elsewhere, or are no whole store: it stays so. */
+  readonly isElsewhere: boolean
 
-  constructor(reason: string, { isFull = false } = {}) {
+  constructor(reason: string, { isFull = false, isElsewhere = false } = {}) {
     super(`the database cannot be used: ${reason}`)
     this.isFull = isFull
+    this.isElsewhere = isElsewhere
   }
 }
 

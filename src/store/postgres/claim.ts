@@ -6,9 +6,10 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { type PostgresPlace, placeText } from '../../model/database.ts'
-import { StoreClaimedError } from '../engine/errors.ts'
+import { StoreClaimedError, StoreUnavailableError } from '../engine/errors.ts'
 import { clientConfig, endClient } from './connection.ts'
 import { storeErrorOf } from './errors.ts'
+import { requireUsed } from './in-use.ts'
 import type { Primary } from './primary.ts'
 
 /** Key of the advisory lock: `brok` as a number. */
@@ -24,27 +25,24 @@ const ALIVE = 'set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; se
 export class Claim {
   readonly #place: PostgresPlace
   readonly #primary: Primary
-  readonly #onTaken: (error: StoreClaimedError) => void
+  readonly #onTaken: (error: Error) => void
   /** The connection's name, by which the server knows it. */
   readonly #name = `sallyport claim ${randomUUID()}`
   #client: pg.Client | undefined
   #isReleased = false
 
-  private constructor(place: PostgresPlace, primary: Primary, onTaken: (error: StoreClaimedError) => void) {
+  private constructor(place: PostgresPlace, primary: Primary, onTaken: (error: Error) => void) {
     this.#place = place
     this.#primary = primary
     this.#onTaken = onTaken
   }
 
   /**
-   * Claims the database. `onTaken` is called if another broker has claimed it while the connection was lost.
-   * @throws StoreClaimedError
+   * Claims the database. `onTaken` is called if, while the connection was lost, another broker has claimed it, or its
+   * data were copied elsewhere.
+   * @throws StoreClaimedError, StoreUnavailableError
    */
-  static async open(
-    place: PostgresPlace,
-    primary: Primary,
-    onTaken: (error: StoreClaimedError) => void,
-  ): Promise<Claim> {
+  static async open(place: PostgresPlace, primary: Primary, onTaken: (error: Error) => void): Promise<Claim> {
     const claim = new Claim(place, primary, onTaken)
     await claim.#take()
     return claim
@@ -67,6 +65,8 @@ export class Claim {
       if (!isTaken && (await this.#endOwn(client)))
         throw new Error('an earlier connection of this broker still held the claim')
       if (!isTaken) throw new StoreClaimedError(placeText({ postgres: this.#place }), await holderOf(client))
+      // A copy has the claim until it ends: now no other one can begin.
+      await requireUsed(client)
     } catch (error) {
       await endClient(client)
       throw storeErrorOf(error)
@@ -96,7 +96,10 @@ export class Claim {
         await this.#take()
         return
       } catch (error) {
-        if (error instanceof StoreClaimedError) {
+        if (
+          error instanceof StoreClaimedError ||
+          (error instanceof StoreUnavailableError && error.isElsewhere)
+        ) {
           if (!this.#isReleased) this.#onTaken(error)
           return
         }

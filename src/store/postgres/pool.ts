@@ -3,6 +3,7 @@ import pg from 'pg'
 import type { PostgresPlace } from '../../model/database.ts'
 import { clientConfig, END_MS, socketOf } from './connection.ts'
 import { isBroken, storeErrorOf } from './errors.ts'
+import { requireUsed } from './in-use.ts'
 import type { Primary } from './primary.ts'
 
 /** Time for a connection, or for a free one of the pool. */
@@ -27,7 +28,10 @@ export class Pool {
           super(clientConfig(place, primary.current))
         }
       },
-      onConnect: (client) => primary.require(client),
+      onConnect: async (client) => {
+        await primary.require(client)
+        await requireUsed(client)
+      },
     })
     // Without a listener an error of a connection, idle or in use, would end the process. Its user gets the error
     // of the statement, and an idle one leaves the pool.

@@ -7,7 +7,7 @@ import { hostText, type PostgresHost, type PostgresPlace } from '../../model/dat
 import { SchemaError, StoreUnavailableError } from '../engine/errors.ts'
 import { clientConfig, endClient } from './connection.ts'
 import { storeErrorOf } from './errors.ts'
-import type { Timelines } from './timelines.ts'
+import { clusterOf, type Timelines } from './timelines.ts'
 
 /** Time for a host to say what it is. A host that needs longer is no help to those who wait. */
 const ASK_MS = 2000
@@ -16,7 +16,9 @@ export class Primary {
   readonly #place: PostgresPlace
   #current: PostgresHost
   #finding: Promise<void> | undefined
-  /** The latest timeline that a primary had: one of an earlier timeline was replaced, and came back unasked. */
+  /** The latest timeline of each cluster: a primary of an earlier one was replaced, and came back unasked. */
+  readonly #latest = new Map<string, string>()
+  /** The timeline of the last connection. */
   #timeline = ''
   readonly #timelines: Timelines | undefined
 
@@ -56,14 +58,19 @@ export class Primary {
   async require(client: pg.ClientBase): Promise<void> {
     await requirePrimary(client)
     const timeline = timelineOf(client)
-    if (timeline < this.#timeline)
-      throw new StoreUnavailableError(
-        `it is of timeline ${timeline}, and another host has taken over with ${this.#timeline}`,
-      )
     if (timeline === this.#timeline) return
-    await this.#timelines?.see(client, timeline)
+    const cluster = await clusterOf(client)
+    const latest = this.#latest.get(cluster) ?? ''
+    if (timeline < latest)
+      throw new StoreUnavailableError(
+        `it is of timeline ${timeline}, and another host has taken over with ${latest} ` +
+          '(if it was put back to an earlier state on purpose, start sallyport again, which says what to remove)',
+      )
+    await this.#timelines?.see(cluster, timeline)
     // Another connection may have met a later one meanwhile.
-    if (this.#timeline < timeline) this.#timeline = timeline
+    if (timeline < (this.#latest.get(cluster) ?? '')) return
+    this.#latest.set(cluster, timeline)
+    this.#timeline = timeline
   }
 
   async #askAll(): Promise<void> {

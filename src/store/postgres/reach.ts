@@ -11,6 +11,7 @@ import { StoreUnavailableError } from '../engine/errors.ts'
 import type { Away, Reach } from '../engine/reach.ts'
 import { clientConfig, endClient } from './connection.ts'
 import { storeErrorOf } from './errors.ts'
+import { requireUsed } from './in-use.ts'
 import { type Primary, timelineOf } from './primary.ts'
 
 /** Milliseconds between two questions. */
@@ -193,6 +194,7 @@ export class PostgresReach implements Reach {
       await client.connect()
       await primary.require(client)
       await client.query(this.#ending())
+      await requireUsed(client)
     } catch (error) {
       if (this.#client === client) this.#client = undefined
       void endClient(client)

@@ -12,7 +12,7 @@ import { StoreUnavailableError } from '../engine/errors.ts'
 const FILE = 'database.timeline'
 
 /** A cluster by its identifier, which a dump that is restored on a new server does not carry; and its timeline. */
-const CONTENT = /^(\d*) ([0-9A-F]{8})\n$/
+const CONTENT = /^(\d+) ([0-9A-F]{8})\n$/
 
 export class Timelines {
   readonly #path: string
@@ -23,22 +23,23 @@ export class Timelines {
   }
 
   /**
-   * Notes the timeline of a connection's server, if it is later than the one that was seen before.
+   * Notes the timeline of a server of that cluster, if it is later than the one that was seen before. Nothing is
+   * known of a cluster without an identifier: two of them may be different ones.
    * @throws StoreUnavailableError if it is an earlier one of the same cluster
    */
-  async see(client: pg.ClientBase, timeline: string): Promise<void> {
-    const [, cluster, latest = ''] = CONTENT.exec(await readFile(this.#path, 'latin1').catch(() => '')) ?? []
-    const own = await clusterOf(client)
-    const isSame = cluster === own
+  async see(cluster: string, timeline: string): Promise<void> {
+    if (cluster === '') return
+    const [, known, latest = ''] = CONTENT.exec(await readFile(this.#path, 'latin1').catch(() => '')) ?? []
+    const isSame = known === cluster
     if (isSame && timeline < latest)
       throw new StoreUnavailableError(
         `it is of timeline ${timeline}, and this bastion has worked with ${latest}: another server has taken over ` +
-          `(if it was put back to an earlier state on purpose, remove ${this.#path})`,
+          `(if it was put back to an earlier state on purpose, remove ${this.#path} and start again)`,
       )
     if (isSame && timeline === latest) return
     const made = `${this.#path}.${randomUUID()}`
     try {
-      await writeFile(made, `${own} ${timeline}\n`, { mode: 0o600, flush: true })
+      await writeFile(made, `${cluster} ${timeline}\n`, { mode: 0o600, flush: true })
       await rename(made, this.#path)
     } catch {
       // A full disk is no reason to do without the database: the next process notes it.
@@ -48,7 +49,7 @@ export class Timelines {
 }
 
 /** Returns the identifier of the server's cluster, or nothing if the server keeps it from its users. */
-async function clusterOf(client: pg.ClientBase): Promise<string> {
+export async function clusterOf(client: pg.ClientBase): Promise<string> {
   const asked = client.query<{ id: string }>('select system_identifier::text as id from pg_control_system()')
   const { rows } = await asked.catch(() => ({ rows: [] as { id: string }[] }))
   return rows[0]?.id ?? ''

@@ -111,4 +111,20 @@ describe('an interrupted copy', () => {
     expect(result).toMatchObject({ isResumed: true })
     await requireWhole(to, result)
   })
+
+  it('whose last answer was lost is done already; with other data in its place it is refused', async () => {
+    await filled(file('a.db'))
+    const to = await server()
+    const first = await copy(file('a.db'), to)
+    expect(first.isAlreadyDone).toBe(false)
+    const again = await copy(file('a.db'), to)
+    expect(again).toMatchObject({ isAlreadyDone: true, audit: { rows: first.audit.rows + 1 } })
+    expect(again.fault ?? again.audit.fault).toBeUndefined()
+    await requireWhole(to, first)
+    expect(await copy(file('a.db'), to)).toMatchObject({ isAlreadyDone: true })
+    expect(await refusal(file('a.db'))).toContain('are used there')
+    // The same place, with other data.
+    await to.sql("update audit set time = time + 1 where code = 'store.copy'")
+    await expect(copy(file('a.db'), to)).rejects.toThrow('has data already')
+  })
 })

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Kysely, sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { PostgresHost, PostgresPlace } from '../../../src/model/database.ts'
+import { Secret } from '../../../src/model/secret.ts'
 import { CLAIM, Claim } from '../../../src/store/postgres/claim.ts'
 import { PostgresEngineDialect } from '../../../src/store/postgres/dialect.ts'
 import { ListReader } from '../../../src/store/postgres/lists.ts'
@@ -104,6 +105,14 @@ describeWithPeers('a database of several hosts', ['initdb', 'postgres', 'pg_base
         'it is of timeline 00000001, and this bastion has worked with 00000002: another server has taken over',
       )
       expect(await found(primary.port, standby.port)).toBe(standby.port)
+      // A server that hides its identifier may be another one than the last that did.
+      await primary.sql(
+        "revoke execute on function pg_control_system() from public; create role plain login password 'x'",
+      )
+      const plain = { ...placeOf(primary.port), user: 'plain', password: Secret.of('x') }
+      const hiding = new Primary(plain, new Timelines(folder))
+      await hiding.find()
+      expect(readFileSync(join(folder, 'database.timeline'), 'latin1')).toBe(seen)
       // A new server, to which the data were carried.
       writeFileSync(join(folder, 'database.timeline'), seen.replace(/^\d+/, '1'))
       expect(await found(primary.port)).toBe(primary.port)
@@ -111,6 +120,43 @@ describeWithPeers('a database of several hosts', ['initdb', 'postgres', 'pg_base
       rmSync(folder, { recursive: true, force: true })
     }
   })
+
+  test('is another cluster at an earlier timeline, but no former primary, within one process too', async () => {
+    const { place, serve } = await movable()
+    const met = new Primary(place)
+    await standby.promote()
+    serve(standby.port)
+    await met.find()
+    serve(primary.port)
+    await expect(met.find()).rejects.toThrow(
+      'it is of timeline 00000001, and another host has taken over with 00000002 (if it was put back',
+    )
+    const other = await startPostgres()
+    try {
+      serve(other.port)
+      await met.find()
+    } finally {
+      await other.stop()
+    }
+  })
+
+  /** An address behind which ever other servers stand. */
+  async function movable() {
+    let port = 0
+    const proxy = createServer((near) => {
+      const far = connect(port, HOST)
+      near.pipe(far).pipe(near)
+      for (const socket of [near, far]) socket.on('error', () => near.destroy())
+    })
+    await new Promise<void>((resolve) => proxy.listen(0, HOST, resolve))
+    proxy.unref()
+    return {
+      place: placeOf((proxy.address() as { port: number }).port),
+      serve: (to: number) => {
+        port = to
+      },
+    }
+  }
 
   test('a commit that was cut off while it waited for the standby counts when the standby has it', async () => {
     await primary.sql('create table kept (note text)')
