@@ -32,8 +32,7 @@ describeWithPeers('login strings', PEERS, () => {
 
   /** Returns how many events report a sign-in of this client. */
   async function signIns(client: RawClient): Promise<number> {
-    return (await bastion.events('auth.success')).filter((event) => event['client_port'] === client.port)
-      .length
+    return (await bastion.events('auth.success')).filter(client.isOf).length
   }
 
   const bad: [string, string | Buffer][] = [

@@ -64,6 +64,8 @@ export interface RawClient {
   readonly socket: Socket
   /** The client's port: `client_port` in the events of this connection. */
   readonly port: number
+  /** Whether an event is of this connection: a port alone is given to several addresses. */
+  isOf(event: Readonly<Record<string, unknown>>): boolean
   /** RFC 4253 7.2: the hash of the first key exchange. */
   readonly sessionId: Buffer
   /** Received payloads that `next` has not returned, without key exchanges. */
@@ -153,10 +155,11 @@ export async function connectRaw({ port, from, insert }: RawOptions): Promise<Ra
       check()
     })
   await wait('keys were agreed', () => agreed || undefined)
-  const { localPort = 0 } = socket
+  const { localPort = 0, localAddress } = socket
   return {
     socket,
     port: localPort,
+    isOf: (event) => event['client_port'] === localPort && event['client_ip'] === localAddress,
     sessionId: Buffer.from(protocol._kex.sessionID),
     received,
     get closed() {
