@@ -17,7 +17,7 @@ import { DATA } from './manifest.ts'
 /** Files left by a stopped broker, by a volume, and by a restore. */
 const LOCKS = ['sallyport.lock', 'sallyport.lock-journal']
 const HARMLESS = [...LOCKS, 'sallyport.pid', 'lost+found', RESTORING]
-/** In `restoring`: what is moved to its place. */
+/** Note in `restoring` of what is moved to its place. */
 const PLACING = 'placing.json'
 /** End of the name of a master key that is prepared. */
 const SUFFIX = '.restoring'
