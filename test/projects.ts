@@ -30,7 +30,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/e2e/**/*.test.ts',
   ],
   postgres: [
-    'test/backup/postgres.test.ts',
+    'test/backup/{postgres,replaced}.test.ts',
     'test/docs/moving.test.ts',
     'test/e2e/backup-postgres.test.ts',
     'test/store/{copy,postgres}/**/*.test.ts',
@@ -105,7 +105,7 @@ export const ALSO_ON_POSTGRES = {
   include: [
     'test/api/{checkout,concurrency,csv,logins,objects,passwords,policies,provisioning,session}.test.ts',
     'test/attacks/{api-keys,evidence,withdrawn}.test.ts',
-    'test/backup/postgres.test.ts',
+    'test/backup/{postgres,replaced}.test.ts',
     'test/docs/{moving,readme}.test.ts',
     'test/e2e/backup-postgres.test.ts',
     'test/gate/{gate,lock,review}.test.ts',

@@ -8,7 +8,7 @@ import type { KeyObject } from 'node:crypto'
 import { StoreUnavailableError } from '../store/engine/errors.ts'
 import type { AuditRepository, AuditRow, Reach } from '../store/store.ts'
 import type { Anchor } from './anchor.ts'
-import type { StoredEvent } from './chain.ts'
+import type { Head, StoredEvent } from './chain.ts'
 import { type Appended, ChainEnd } from './chain-end.ts'
 import { CHECKPOINT_MS } from './checkpoint.ts'
 import { type Audit, type AuditEvent, EVENTS, type EventCode, kindOf } from './events/catalogue.ts'
@@ -85,6 +85,7 @@ export class AuditLog implements Audit {
   #isPaused = false
   /** Number of refusals that wait for the database. */
   #waitingRefusals = 0
+  #signed: Head | undefined
   /** Cancels the scheduled checkpoint. */
   #due: (() => void) | undefined
   #sealing = false
@@ -170,6 +171,11 @@ export class AuditLog implements Audit {
     this.#sealing = true
     this.#go()
     await this.flush()
+  }
+
+  /** The row of the last checkpoint that this process has written, if it has. */
+  get signed(): Head | undefined {
+    return this.#signed
   }
 
   /**
@@ -299,6 +305,7 @@ export class AuditLog implements Audit {
   async #signedWith({ row, event }: NonNullable<Appended['checkpoint']>): Promise<void> {
     this.#due?.()
     this.#due = undefined
+    this.#signed = row
     this.#onStored([event])
     await this.#checkpoints?.anchor.note(row).catch((error: Error) => this.#checkpoints?.onError(error))
   }

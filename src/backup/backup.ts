@@ -7,6 +7,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, realpath, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { syncDirectory, syncFile } from '../../recordings/container/session-file.ts'
+import type { Head } from '../audit/chain.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { EventFields } from '../audit/events/fields.ts'
 import type { Config } from '../config/config.ts'
@@ -38,7 +39,11 @@ import { sealFile } from './sealed.ts'
 export interface BackupOptions {
   config: Config
   recordingService: RecordingService
-  audit: Pick<Audit, 'record'> & { checkpoint(options: { always: boolean }): Promise<void> }
+  audit: Pick<Audit, 'record'> & {
+    checkpoint(options: { always: boolean }): Promise<void>
+    /** The row of the last checkpoint. */
+    readonly signed: Head | undefined
+  }
   /** Folder of the backup: a new or an empty one. */
   folder: string
   withMasterKey: boolean
@@ -143,14 +148,16 @@ async function fill(options: BackupOptions): Promise<{ manifest: Manifest; writt
   })
   // The copy then ends with a signed row, except for events in between.
   await audit.checkpoint({ always: true })
+  const { signed } = audit
   const database = join(folder, DATABASE)
-  await copyInto(config.database, database, { now, signal })
+  await copyInto(config.database, database, { folder: config.dataDir, now, signal })
   requireSound(database)
   const created = new Date(now()).toISOString()
   signal.throwIfAborted()
   const copy = await openStore({ path: database, now })
   let state: Pick<Manifest, 'audit' | 'sessions' | 'recordings' | 'master_key'>
   try {
+    await requireRow(copy, signed)
     state = {
       ...(await headOf(copy)),
       recordings: { containers, ...(await recordings.finish(copy.sessions)) },
@@ -177,6 +184,19 @@ async function fill(options: BackupOptions): Promise<{ manifest: Manifest; writt
     files,
   })
   return { manifest, written: await seal(folder, manifest, recordingService) }
+}
+
+/** @throws BackupError if the copy lacks the row that this process has just written */
+async function requireRow({ audit }: Store, signed: Head | undefined): Promise<void> {
+  if (!signed)
+    throw new BackupError('no checkpoint of the audit log could be written: see the message before')
+  const { sequence, hash } = signed
+  const [row] = await audit.range(sequence, 1)
+  if (row?.sequence === sequence && Buffer.from(row.hash).equals(hash)) return
+  throw new BackupError(
+    `the copied database lacks row ${sequence} of the audit log, which this backup has written before: the server's ` +
+      'place was taken by another one meanwhile. Make it again',
+  )
 }
 
 async function headOf(store: Store): Promise<Pick<Manifest, 'audit' | 'sessions'>> {

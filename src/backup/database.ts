@@ -19,7 +19,8 @@ export interface DatabaseTarget {
   /** The database's file. Undefined for a server's. */
   readonly file: string | undefined
   /**
-   * Makes sure that the place is free; no broker can take a server's until `close`.
+   * Makes sure that the place is free; no broker can take a server's until `close`. Called again, it does nothing
+   * there.
    * @throws BackupError or StoreError that names what is there
    */
   requireFree(): Promise<void>
@@ -96,7 +97,7 @@ class ServerTarget implements DatabaseTarget {
 
   async requireFree(): Promise<void> {
     const { EmptyDatabase } = await import('../store/copy/empty.ts')
-    this.#empty = await EmptyDatabase.open(this.#place, this.#now)
+    this.#empty ??= await EmptyDatabase.open(this.#place, this.#now)
   }
 
   async begin(): Promise<void> {}

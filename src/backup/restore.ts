@@ -1,6 +1,6 @@
 /**
- * Restores a backup into the configuration's data folder, completely or not at all: hashes, the manifest's
- * signature and the chain of the audit log are verified on copies before any of them is moved into place.
+ * Restores a backup into the configuration's data folder, completely or so that no broker starts there: hashes, the
+ * manifest's signature and the chain of the audit log are verified on copies before any of them is moved into place.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -13,6 +13,7 @@ import type { Config } from '../config/config.ts'
 import { DATABASE_ID } from '../host/data-folder.ts'
 import { noteRestore, restoredFrom } from '../recording-service/restored.ts'
 import { openRecordingKeys, type RecordingKeys } from '../recording-service/service.ts'
+import { UnknownOutcomeError } from '../store/engine/errors.ts'
 import { requireSound } from '../store/engine/snapshot.ts'
 import { SCHEMA_VERSION } from '../store/migrate.ts'
 import { openStore } from '../store/open.ts'
@@ -58,7 +59,9 @@ export interface Restored {
 }
 
 /**
- * Restores the backup. If the backup is incomplete, or of another master key, it changes nothing and throws.
+ * Restores the backup. If the backup is incomplete, or of another master key, it changes nothing and throws; so it does
+ * if it cannot be finished, unless no server can tell whether it was: then no broker starts before it is run again.
+ * @throws BackupError, StoreError
  */
 export async function restoreBackup(options: RestoreOptions): Promise<Restored> {
   const { config } = options
@@ -80,6 +83,12 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
     try {
       return await restore.run()
     } catch (error) {
+      // Without its data folder a full database would be half a bastion, and a broker could start on it.
+      if (error instanceof UnknownOutcomeError)
+        throw new BackupError(
+          `${error.message}; no broker starts in ${config.dataDir} until it is restored: make that database anew ` +
+            '(drop and create it), then run this again',
+        )
       await target.destroy()
       throw error
     }

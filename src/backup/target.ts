@@ -11,16 +11,23 @@ import { syncDirectory } from '../../recordings/container/session-file.ts'
 import type { Config } from '../config/config.ts'
 import { DATABASE_ID, holdDataFolder, makeDataFolder, RESTORING } from '../host/data-folder.ts'
 import { type DatabaseTarget, databaseTarget } from './database.ts'
-import { BackupError, makeFolders, type Owner, writeNewFile } from './files.ts'
+import { BackupError, makeFolders, measure, type Owner, writeNewFile } from './files.ts'
 import { DATA } from './manifest.ts'
 
 /** Files left by a stopped broker, by a volume, and by a restore. */
 const LOCKS = ['sallyport.lock', 'sallyport.lock-journal']
 const HARMLESS = [...LOCKS, 'sallyport.pid', 'lost+found', RESTORING]
-/** In `restoring`: the names that are moved into the data folder. */
+/** Note in `restoring` of what is moved to its place. */
 const PLACING = 'placing.json'
 /** End of the name of a master key that is prepared. */
 const SUFFIX = '.restoring'
+
+interface Placing {
+  /** Names in the data folder. */
+  names: readonly string[]
+  /** SHA-256 of the file of the backup's master key, if it is moved too: another one in its place is not touched. */
+  masterKey?: string
+}
 
 export class RestoreTarget {
   /** Path of a master key. */
@@ -60,7 +67,11 @@ export class RestoreTarget {
     try {
       const { uid, gid } = await stat(dataDir)
       if (uid !== process.geteuid?.()) target.owner = { uid, gid }
-      if (existsSync(join(dataDir, RESTORING))) await target.#clear()
+      if (existsSync(join(dataDir, RESTORING))) {
+        // It may be full, if the answer to the commit was lost: the files stay then, and keep brokers away from it.
+        if (target.isServers) await target.#database.requireFree()
+        await target.#clear()
+      }
       await target.#requireEmpty()
       return target
     } catch (error) {
@@ -155,11 +166,13 @@ export class RestoreTarget {
     await syncDirectory(recordings.directory)
     const names = await readdir(staged)
     // Written before the first move, so that the next restore can remove these files.
-    await writeNewFile(join(dataDir, RESTORING, PLACING), JSON.stringify(names))
+    const key = this.masterKey !== undefined && existsSync(this.masterKey) ? this.masterKey : undefined
+    const placing: Placing = { names, ...(key !== undefined && { masterKey: (await measure(key)).sha256 }) }
+    await writeNewFile(join(dataDir, RESTORING, PLACING), JSON.stringify(placing))
     await syncDirectory(join(dataDir, RESTORING))
     for (const name of names) await rename(join(staged, name), join(dataDir, name))
-    if (this.masterKey !== undefined && existsSync(this.masterKey) && 'file' in masterKey) {
-      await rename(this.masterKey, masterKey.file)
+    if (key !== undefined && 'file' in masterKey) {
+      await rename(key, masterKey.file)
       await syncDirectory(dirname(masterKey.file))
     }
     await syncDirectory(dataDir)
@@ -189,9 +202,13 @@ export class RestoreTarget {
   }
 
   async #clear(): Promise<void> {
-    const { dataDir, recordings } = this.#config
+    const { dataDir, recordings, masterKey } = this.#config
     const placed = await this.#placed()
-    for (const name of placed ?? []) await rm(join(dataDir, name), { recursive: true, force: true })
+    for (const name of placed?.names ?? []) await rm(join(dataDir, name), { recursive: true, force: true })
+    if (placed?.masterKey !== undefined && 'file' in masterKey && existsSync(masterKey.file)) {
+      const { sha256 } = await measure(masterKey.file)
+      if (sha256 === placed.masterKey) await rm(masterKey.file)
+    }
     await this.#database.clear(placed !== undefined)
     if (this.masterKey !== undefined) await rm(this.masterKey, { force: true })
     if (existsSync(recordings.directory)) await rm(this.recordings, { recursive: true, force: true })
@@ -199,13 +216,13 @@ export class RestoreTarget {
   }
 
   /**
-   * Returns the names that an interrupted restore has begun to move into the data folder, or undefined if
-   * there are none. No broker has started there since.
+   * Returns what an interrupted restore has begun to move to its place, or undefined if there is nothing. No broker
+   * has started there since.
    */
-  async #placed(): Promise<string[] | undefined> {
+  async #placed(): Promise<Placing | undefined> {
     const file = join(this.#config.dataDir, RESTORING, PLACING)
     if (!existsSync(file)) return undefined
-    const names: unknown = JSON.parse(await readFile(file, 'utf8'))
-    return Array.isArray(names) ? names.map((name) => basename(String(name))) : []
+    const placing = JSON.parse(await readFile(file, 'utf8')) as Placing
+    return { ...placing, names: placing.names.map((name) => basename(name)) }
   }
 }

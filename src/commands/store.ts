@@ -47,7 +47,15 @@ async function copy(invocation: Invocation): Promise<number> {
   if (invocation.options['from'] === undefined && invocation.options['to'] === undefined)
     throw new UsageError('store copy expects --from URL, --to URL, or both')
   const [from, to] = [placeOf(invocation, 'from'), placeOf(invocation, 'to')]
-  const result = await copyStore({ from, to, actor: localActor(), now: Date.now, onProgress: reporter() })
+  const folders = { ...folderOf(invocation, 'from'), ...folderOf(invocation, 'to') }
+  const result = await copyStore({
+    from,
+    to,
+    folders,
+    actor: localActor(),
+    now: Date.now,
+    onProgress: reporter(),
+  })
   process.stdout.write(
     invocation.options['json'] === true
       ? jsonLine({ from: placeText(from), to: placeText(to), ...result })
@@ -58,7 +66,8 @@ async function copy(invocation: Invocation): Promise<number> {
 
 async function reopen(invocation: Invocation): Promise<number> {
   const place = placeOf(invocation, 'from')
-  const wasMoved = await reopenStore(place, { actor: localActor(), now: Date.now })
+  const { from: folder } = folderOf(invocation, 'from')
+  const wasMoved = await reopenStore(place, { actor: localActor(), now: Date.now, folder })
   const name = placeText(place)
   process.stdout.write(
     wasMoved
@@ -79,6 +88,11 @@ function placeOf(invocation: Invocation, end: End): DatabasePlace {
     throw new UsageError(`--${end}-password-file: that database has a password already: take one of them out`)
   const password = Secret.of(readFileSync(file, 'utf8').replace(/\r?\n$/, ''))
   return { postgres: { ...place.postgres, password } }
+}
+
+/** Returns the data folder of the configuration, if its store is meant. */
+function folderOf(invocation: Invocation, end: End): Partial<Record<End, string>> {
+  return textOption(invocation, end) === undefined ? { [end]: loadConfig(invocation.config).dataDir } : {}
 }
 
 function read(url: string, end: End): DatabasePlace {

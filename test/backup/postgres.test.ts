@@ -1,5 +1,6 @@
 /** Backups of a server's database, and restores into one: from either engine into either. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openFoundation } from '../../src/broker/foundation.ts'
@@ -151,11 +152,79 @@ describe('a restore changes nothing, in the folder and in the database, when', (
     const other = await emptyDatabase()
     const config = house.elsewhere('again', other.url)
     mkdirSync(join(config.dataDir, 'restoring', 'data'), { recursive: true, mode: 0o700 })
-    writeFileSync(join(config.dataDir, 'restoring', 'placing.json'), '["database.id"]')
+    writeFileSync(join(config.dataDir, 'restoring', 'placing.json'), '{"names":["database.id"]}')
     writeFileSync(join(config.dataDir, 'database.id'), 'half')
     await expect(openFoundation(config)).rejects.toThrow(/a restore was interrupted/)
     await restore(config, good)
     await proveRestored(config)
+  })
+})
+
+describe('a restore whose commit has no answer, and whose server is out of reach,', () => {
+  /** The way to the server, lost with the answer to a commit. */
+  async function losing(port: number) {
+    const near = new Set<Socket>()
+    let isLost = false
+    const lose = () => {
+      isLost = true
+      for (const socket of near) socket.destroy()
+    }
+    const proxy = createServer((socket) => {
+      if (isLost) {
+        socket.destroy()
+        return
+      }
+      near.add(socket)
+      const onward = connect(port, '127.0.0.1')
+      let isCommit = false
+      socket.on('data', (data) => {
+        isCommit ||= /^Q....commit\0/s.test(data.toString('latin1'))
+        onward.write(data)
+      })
+      onward.on('data', (data) => (isCommit ? lose() : socket.write(data)))
+      for (const one of [socket, onward]) one.on('error', () => undefined)
+      socket.on('close', () => onward.destroy())
+      onward.on('close', () => socket.destroy())
+    })
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+    return {
+      port: (proxy.address() as { port: number }).port,
+      close: () => {
+        lose()
+        proxy.close()
+      },
+    }
+  }
+
+  test('keeps brokers away, and can be run again on the database made anew', async () => {
+    const other = await emptyDatabase()
+    await house.backup('whole', { withMasterKey: true })
+    const whole = join(house.folder, 'whole')
+    const proxy = await losing(Number(new URL(other.url).port))
+    const url = other.url.replace(/:\d+\//, `:${proxy.port}/`)
+    const key = join(house.folder, 'lost.key')
+    const lost: Config = { ...house.elsewhere('lost', url), masterKey: { file: key } }
+    await expect(restore(lost, whole)).rejects.toThrow(
+      /the answer to the commit was lost.*no broker starts in .*lost until it is restored: make that database anew/,
+    )
+    proxy.close()
+    const direct: Config = { ...house.elsewhere('lost', other.url), masterKey: { file: key } }
+    await expect(openFoundation(direct)).rejects.toThrow(/a restore was interrupted/)
+    // It was done: the database is full, and all that belongs to it is there.
+    expect(await tablesIn(other)).not.toEqual([])
+    await expect(restore(direct, whole)).rejects.toThrow(/it is not empty/)
+    await expect(openFoundation(direct)).rejects.toThrow(/a restore was interrupted/)
+    await other.sql('drop schema public cascade')
+    await other.sql('create schema public')
+    // The key that was put there goes with the other files.
+    expect(existsSync(key)).toBe(true)
+    await expect(restore(direct, good)).rejects.toThrow(/the backup needs the master key/)
+    expect(existsSync(key)).toBe(false)
+    await restore(direct, whole)
+    expect(readdirSync(direct.dataDir).sort()).toEqual(['database.id', 'recordings', 'ssh'])
+    expect(readFileSync(key)).toEqual(readFileSync(join(house.folder, 'master.key')))
+    await proveRestored(direct)
+    rmSync(whole, { recursive: true })
   })
 })
 

@@ -188,7 +188,9 @@ describe('the data folder', () => {
     // The state after the process has died between two renames.
     mkdirSync(join(config.dataDir, 'restoring', 'data'), { recursive: true, mode: 0o700 })
     chmodSync(config.dataDir, 0o700)
-    writeFileSync(join(config.dataDir, 'restoring', 'placing.json'), '["ssh","tls"]')
+    // The master key at hand is not the one that was to be placed, and stays.
+    const placing = { names: ['ssh', 'tls'], masterKey: '0'.repeat(64) }
+    writeFileSync(join(config.dataDir, 'restoring', 'placing.json'), JSON.stringify(placing))
     mkdirSync(join(config.dataDir, 'ssh'))
     writeFileSync(join(config.dataDir, 'ssh', 'half'), '')
     writeFileSync(`${databaseFile(config)}.restoring`, 'half')

@@ -33,6 +33,8 @@ const FACTORY_COLUMN = 'is_factory'
 export interface CopyOptions {
   from: DatabasePlace
   to: DatabasePlace
+  /** Data folders of those that are a configuration's: each knows the latest timeline of its server. */
+  folders?: Partial<Record<'from' | 'to', string>>
   /** User that copies, for the event at the destination. */
   actor: Pick<FieldsOf<'store.copy'>, 'user' | 'uid' | 'sudo_user'>
   /** Milliseconds since the epoch. */
@@ -66,12 +68,12 @@ export interface CopyResult {
  * @throws StoreError if one of them is not fit for it, with what to do; and if a connection is lost
  */
 export async function copyStore(options: CopyOptions): Promise<CopyResult> {
-  const { from, to } = options
+  const { from, to, folders } = options
   if (placeText(from) === placeText(to)) throw new StoreError(`${placeText(from)} is both --from and --to`)
   const tables = tablesOfProgram()
-  return await withSide(from, false, async (source) => {
+  return await withSide({ place: from, folder: folders?.from }, false, async (source) => {
     await requireSource(source, tables)
-    return await withSide(to, true, async (destination) => {
+    return await withSide({ place: to, folder: folders?.to }, true, async (destination) => {
       const copy = new Copy(source, destination, tables, options)
       return await copy.run()
     })
@@ -80,14 +82,14 @@ export async function copyStore(options: CopyOptions): Promise<CopyResult> {
 
 /**
  * Lets a store be used again that was moved. Its cookies, tickets and invitations end: they may have been used in the
- * copy. Returns whether it had been moved.
+ * copy. `folder`: its data folder, absent if it is not known. Returns whether it had been moved.
  * @throws StoreError
  */
 export async function reopenStore(
   place: DatabasePlace,
-  { actor, now }: Pick<CopyOptions, 'actor' | 'now'>,
+  { actor, now, folder }: Pick<CopyOptions, 'actor' | 'now'> & { folder?: string | undefined },
 ): Promise<boolean> {
-  return await withSide(place, false, async (side) => {
+  return await withSide({ place, folder }, false, async (side) => {
     if (!(await side.tables()).has('settings')) throw new StoreError(`${side.place} is no store`)
     await requireVersion(side)
     const state = await stateOf(side)
@@ -102,8 +104,12 @@ export async function reopenStore(
   })
 }
 
-function withSide<T>(place: DatabasePlace, isNew: boolean, work: (side: Side) => Promise<T>): Promise<T> {
-  return 'file' in place ? withSqlite(place.file, isNew, work) : withPostgres(place.postgres, work)
+function withSide<T>(
+  { place, folder }: { place: DatabasePlace; folder: string | undefined },
+  isNew: boolean,
+  work: (side: Side) => Promise<T>,
+): Promise<T> {
+  return 'file' in place ? withSqlite(place.file, isNew, work) : withPostgres(place.postgres, folder, work)
 }
 
 class Copy {

@@ -5,7 +5,7 @@
  */
 import type pg from 'pg'
 import { type PostgresPlace, placeText } from '../../model/database.ts'
-import { StoreError } from '../engine/errors.ts'
+import { StoreError, UnknownOutcomeError } from '../engine/errors.ts'
 import { MIGRATIONS } from '../migrate.ts'
 import { Claim } from '../postgres/claim.ts'
 import { isBroken } from '../postgres/errors.ts'
@@ -85,21 +85,30 @@ export class EmptyDatabase {
     return { xid: rows[0]!.xid, timeline: timelineOf(client) }
   }
 
-  /** @throws StoreError if nothing was stored, or if no server can tell whether it was */
+  /** @throws StoreError if nothing was stored, UnknownOutcomeError if no server can tell whether it was */
   async commit(): Promise<void> {
     const { client, commit } = this.#loaded!
     if (this.#taken) throw this.#taken
     this.#loaded = undefined
-    await inWords(this.#place, async () => {
-      try {
-        await client.query('commit')
-        client.release()
-      } catch (error) {
-        client.release(true)
-        if (isBroken(error) && (await isDone(this.#pool, commit))) return
-        throw error
-      }
-    })
+    try {
+      await client.query('commit')
+      client.release()
+    } catch (error) {
+      client.release(true)
+      if (isBroken(error) && (await this.#isDone(commit))) return
+      await inWords(this.#place, () => Promise.reject(error))
+    }
+  }
+
+  async #isDone(commit: Commit): Promise<boolean> {
+    try {
+      return await isDone(this.#pool, commit)
+    } catch {
+      const place = placeText({ postgres: this.#place })
+      throw new UnknownOutcomeError(
+        `${place}: the answer to the commit was lost, and it is not known whether the restored data are there`,
+      )
+    }
   }
 
   /** Gives it back. Undoes what was not committed. */

@@ -9,6 +9,7 @@ import { storeErrorOf } from '../postgres/errors.ts'
 import { migratePostgres, requireUsable } from '../postgres/migrate.ts'
 import { once } from '../postgres/once.ts'
 import { Primary } from '../postgres/primary.ts'
+import { Timelines } from '../postgres/timelines.ts'
 import { quoted, type Side } from './side.ts'
 import type { Table } from './tables.ts'
 import type { Row, Value } from './values.ts'
@@ -36,21 +37,31 @@ const TYPES = {
 
 /**
  * Works on the store, alone with it: claimed by the connection that works on it, so that both end together.
- * @throws StoreError if it cannot be reached, or is in use
+ * `folder`: the data folder that knows the server's latest timeline; absent if there is none.
+ * @throws StoreError if it cannot be reached, is in use, or a former primary's
  */
-export async function withPostgres<T>(place: PostgresPlace, work: (side: Side) => Promise<T>): Promise<T> {
-  return await withSide(place, work, async (client) => {
+export async function withPostgres<T>(
+  place: PostgresPlace,
+  folder: string | undefined,
+  work: (side: Side) => Promise<T>,
+): Promise<T> {
+  return await withSide(place, folder, work, async (client) => {
     await claimFor(client, place)
     await requireAlone(client)
   })
 }
 
 /**
- * Reads the store as of one moment, beside a broker that works on.
- * @throws StoreError if it cannot be reached, or is of another version
+ * Reads the store as of one moment, beside a broker that works on. `folder`: its data folder, which knows the server's
+ * latest timeline.
+ * @throws StoreError if it cannot be reached, is of another version, or a former primary's
  */
-export async function withSnapshot<T>(place: PostgresPlace, work: (side: Side) => Promise<T>): Promise<T> {
-  return await withSide(place, work, async (client) => {
+export async function withSnapshot<T>(
+  place: PostgresPlace,
+  folder: string,
+  work: (side: Side) => Promise<T>,
+): Promise<T> {
+  return await withSide(place, folder, work, async (client) => {
     await client.query('begin isolation level repeatable read read only')
     const version = await requireUsable(client, MIGRATIONS)
     if (version !== SCHEMA_VERSION)
@@ -60,12 +71,13 @@ export async function withSnapshot<T>(place: PostgresPlace, work: (side: Side) =
 
 async function withSide<T>(
   place: PostgresPlace,
+  folder: string | undefined,
   work: (side: Side) => Promise<T>,
   prepare: (client: pg.Client) => Promise<void>,
 ): Promise<T> {
   const outcome = await once(
     place,
-    new Primary(place),
+    new Primary(place, folder === undefined ? undefined : new Timelines(folder)),
     async (client) => {
       await client.query(PATIENCE)
       await prepare(client)

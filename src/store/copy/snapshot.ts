@@ -7,6 +7,8 @@ import { withSqlite } from './sqlite-side.ts'
 import { tablesOfProgram } from './tables.ts'
 
 export interface SnapshotOptions {
+  /** The data folder, which knows the latest timeline of a server. */
+  folder: string
   /** Milliseconds since the epoch. */
   now: () => number
   /** Stops the copy of a server's database between two steps. */
@@ -21,12 +23,12 @@ export interface SnapshotOptions {
 export async function copyInto(
   place: DatabasePlace,
   path: string,
-  { now, signal }: SnapshotOptions,
+  { folder, now, signal }: SnapshotOptions,
 ): Promise<void> {
   if ('file' in place) return await copyDatabase(place.file, path)
   closeSync(openSync(path, 'wx', 0o600))
   const { withSnapshot } = await import('./postgres-side.ts')
-  await withSnapshot(place.postgres, (source) =>
+  await withSnapshot(place.postgres, folder, (source) =>
     withSqlite(path, false, async (file) => {
       const tables = tablesOfProgram()
       await file.migrate(now())

@@ -127,6 +127,11 @@ export class StoreUnavailableError extends StoreError {
   }
 }
 
+/** The answer to a commit was lost, and no server can tell whether it was done. */
+export class UnknownOutcomeError extends StoreError {
+  override readonly name = 'UnknownOutcomeError'
+}
+
 /** Another broker works on the database. */
 export class StoreClaimedError extends StoreError {
   override readonly name = 'StoreClaimedError'

@@ -2,6 +2,7 @@
  * The primary among the hosts of a database: the one that is no standby. The others take over when it fails, so
  * each new connection asks its host what it is, and all hosts are asked when that one does not answer.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { hostText, type PostgresHost, type PostgresPlace } from '../../model/database.ts'
 import { SchemaError, StoreUnavailableError } from '../engine/errors.ts'
@@ -11,6 +12,8 @@ import { clusterOf, type Timelines } from './timelines.ts'
 
 /** Time for a host to say what it is. A host that needs longer is no help to those who wait. */
 const ASK_MS = 2000
+/** Time for the others after the first answer: one of them may have taken over from it. */
+const OTHERS_MS = 500
 
 export class Primary {
   readonly #place: PostgresPlace
@@ -40,8 +43,8 @@ export class Primary {
   }
 
   /**
-   * Asks all hosts at once, and makes the first that takes writes the current one. Callers at the same time share
-   * the answers.
+   * Asks all hosts at once, and makes the one current that takes writes. If several do, it is the one of the latest
+   * timeline among those that answer soon. Callers at the same time share the answers.
    * @throws StoreUnavailableError with what each host said, SchemaError if one of them is no database for us
    */
   find(): Promise<void> {
@@ -75,8 +78,14 @@ export class Primary {
 
   async #askAll(): Promise<void> {
     const { hosts } = this.#place
+    const found: Found[] = []
+    const asked = hosts.map(async (host) => {
+      found.push({ host, timeline: await this.#ask(host) })
+    })
     try {
-      this.#current = await Promise.any(hosts.map((host) => this.#ask(host)))
+      await Promise.any(asked)
+      await Promise.race([Promise.allSettled(asked), sleep(OTHERS_MS, undefined, { ref: false })])
+      this.#current = found.reduce((best, one) => (one.timeline > best.timeline ? one : best)).host
     } catch (error) {
       const { errors } = error as AggregateError & { errors: Error[] }
       const flaw = errors.find((one) => one instanceof SchemaError)
@@ -86,7 +95,8 @@ export class Primary {
     }
   }
 
-  async #ask(host: PostgresHost): Promise<PostgresHost> {
+  /** Returns the timeline of a host that takes writes. @throws StoreError about any other */
+  async #ask(host: PostgresHost): Promise<string> {
     const client = new pg.Client({
       ...clientConfig(this.#place, host),
       connectionTimeoutMillis: ASK_MS,
@@ -97,7 +107,7 @@ export class Primary {
     try {
       await client.connect()
       await this.require(client)
-      return host
+      return timelineOf(client)
     } catch (error) {
       throw storeErrorOf(error)
     } finally {
@@ -105,6 +115,11 @@ export class Primary {
       void endClient(client)
     }
   }
+}
+
+interface Found {
+  host: PostgresHost
+  timeline: string
 }
 
 interface Role {

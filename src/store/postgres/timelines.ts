@@ -4,7 +4,7 @@
  * real one.
  */
 import { randomUUID } from 'node:crypto'
-import { readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { chown, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type pg from 'pg'
 import { StoreUnavailableError } from '../engine/errors.ts'
@@ -15,10 +15,14 @@ const FILE = 'database.timeline'
 const CONTENT = /^(\d+) ([0-9A-F]{8})\n$/
 
 export class Timelines {
+  readonly #folder: string
   readonly #path: string
+  /** The last note in work: of two hosts that answer at once the later timeline must stay. */
+  #noting: Promise<unknown> = Promise.resolve()
 
   /** `folder`: the data folder. */
   constructor(folder: string) {
+    this.#folder = folder
     this.#path = join(folder, FILE)
   }
 
@@ -29,6 +33,12 @@ export class Timelines {
    */
   async see(cluster: string, timeline: string): Promise<void> {
     if (cluster === '') return
+    const noted = this.#noting.then(() => this.#note(cluster, timeline))
+    this.#noting = noted.catch(() => undefined)
+    await noted
+  }
+
+  async #note(cluster: string, timeline: string): Promise<void> {
     const [, known, latest = ''] = CONTENT.exec(await readFile(this.#path, 'latin1').catch(() => '')) ?? []
     const isSame = known === cluster
     if (isSame && timeline < latest)
@@ -40,6 +50,9 @@ export class Timelines {
     const made = `${this.#path}.${randomUUID()}`
     try {
       await writeFile(made, `${cluster} ${timeline}\n`, { mode: 0o600, flush: true })
+      const { uid, gid } = await stat(this.#folder)
+      // A command of root must not take it from the broker.
+      if (process.geteuid?.() === 0 && uid !== 0) await chown(made, uid, gid)
       await rename(made, this.#path)
     } catch {
       // A full disk is no reason to do without the database: the next process notes it.

@@ -60,7 +60,7 @@ afterAll(async () => {
 
 async function copy(): Promise<string> {
   const path = join(folder, `copy-${++copies}.db`)
-  await copyInto({ postgres: source.place }, path, { now: Date.now, signal })
+  await copyInto({ postgres: source.place }, path, { folder, now: Date.now, signal })
   return path
 }
 
@@ -150,9 +150,9 @@ describe('a copy', () => {
   test('ends by its signal', async () => {
     const stop = AbortSignal.abort(new Error('interrupted'))
     const path = join(folder, 'stopped.db')
-    await expect(copyInto({ postgres: source.place }, path, { now: Date.now, signal: stop })).rejects.toThrow(
-      'interrupted',
-    )
+    await expect(
+      copyInto({ postgres: source.place }, path, { folder, now: Date.now, signal: stop }),
+    ).rejects.toThrow('interrupted')
   })
 })
 

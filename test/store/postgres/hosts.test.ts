@@ -121,6 +121,36 @@ describeWithPeers('a database of several hosts', ['initdb', 'postgres', 'pg_base
     }
   })
 
+  test('is the later one of two that take writes, though the former one answers first', async () => {
+    await standby.promote()
+    await until('it takes writes', async () => {
+      const [row] = await standby.sql('select pg_is_in_recovery() as standby')
+      return row?.['standby'] === false || undefined
+    })
+    /** An address of a server, whose answers wait for `begin`; `onEnd` is called when a client is done. */
+    const behind = async (to: number, begin: Promise<void>, onEnd: () => void) => {
+      const proxy = createServer((near) => {
+        const far = connect(to, HOST)
+        near.pipe(far)
+        void begin.then(() => far.pipe(near))
+        near.on('close', onEnd)
+        for (const socket of [near, far]) socket.on('error', () => near.destroy())
+      })
+      await new Promise<void>((resolve) => proxy.listen(0, HOST, resolve))
+      proxy.unref()
+      return (proxy.address() as { port: number }).port
+    }
+    let answered = () => {}
+    const first = new Promise<void>((resolve) => {
+      answered = resolve
+    })
+    const former = await behind(primary.port, Promise.resolve(), () => answered())
+    const later = await behind(standby.port, first, () => undefined)
+    const found = new Primary(placeOf(former, later))
+    await found.find()
+    expect(found.current.port).toBe(later)
+  })
+
   test('is another cluster at an earlier timeline, but no former primary, within one process too', async () => {
     const { place, serve } = await movable()
     const met = new Primary(place)

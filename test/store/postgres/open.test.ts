@@ -71,6 +71,7 @@ describe('a database', () => {
     await expect(open()).rejects.toThrow(words)
     expect(await databaseFault(database.place)).toContain(words)
     const copied = copyInto({ postgres: database.place }, join(folder, 'copy.db'), {
+      folder,
       now: Date.now,
       signal: new AbortController().signal,
     })

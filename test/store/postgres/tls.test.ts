@@ -91,7 +91,7 @@ describeWithPeers('TLS to the database', ['initdb', 'postgres', 'openssl'], () =
     const { signal } = new AbortController()
     await expect(openStore({ postgres: place, folder })).rejects.toThrow(words)
     expect(await databaseFault(place)).toMatch(words)
-    const copied = copyInto({ postgres: place }, file('copy.db'), { now: Date.now, signal })
+    const copied = copyInto({ postgres: place }, file('copy.db'), { folder, now: Date.now, signal })
     await expect(copied).rejects.toThrow(words)
     await expect(EmptyDatabase.open(place, Date.now)).rejects.toThrow(words)
   })
