@@ -105,7 +105,10 @@ const BROKERS = [
 ]
 const GOOD: Readonly<Record<string, object>> = {
   'POST /session': ADMIN,
+  'POST /accounts/:ref/checkout': { duration: 60, comment: 'why' },
   'POST /accounts/:ref/checkin': { checkout_id: 'x' },
+  'POST /accounts/:ref/extend': { checkout_id: 'x' },
+  'POST /checkouts/:ref/checkin': { comment: 'enough' },
   'POST /sessions/:ref/kill': { reason: 'enough' },
   'POST /sessions/:ref/invitations': { mode: 'view', duration: 300 },
   'POST /targets/:ref/ticket': { protocol: 'VNC' },

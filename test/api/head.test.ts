@@ -61,7 +61,11 @@ describe.each(reading.filter((route) => !recordings.includes(route)))('HEAD for 
     const cookie = cookies.get('admin')!
     const get = await h.call('GET', pathOf(route), { cookie })
     const head = await h.call('HEAD', pathOf(route), { cookie })
-    const expected = /\/(hostkeys|approvals)\/:ref/.test(route) ? 404 : /\/matches$/.test(route) ? 400 : 200
+    const expected = /\/(hostkeys|approvals|checkouts)\/:ref/.test(route)
+      ? 404
+      : /\/matches$/.test(route)
+        ? 400
+        : 200
     expect(get.status).toBe(expected)
     expect([head.status, head.text]).toEqual([get.status, ''])
     const told = ({ headers: { date: _date, 'transfer-encoding': _how, ...rest } }: typeof get) => rest

@@ -25,6 +25,8 @@ function expectRefused(answer: Answer, field: string): void {
 const BODIES: Readonly<Record<string, object>> = {
   'PUT /hostkeys/:ref': { state: 'accepted' },
   'POST /accounts/:ref/checkin': { checkout_id: 'x' },
+  'POST /accounts/:ref/extend': { checkout_id: 'x' },
+  'POST /checkouts/:ref/checkin': { comment: 'enough' },
   'POST /sessions/:ref/kill': { reason: 'enough' },
   'POST /sessions/:ref/invitations': { mode: 'view', duration: 300 },
   'PUT /sessions/:ref/invitations/:invitation': { mode: 'view' },
