@@ -1,7 +1,9 @@
 /** For a machine whose disk stops for seconds. */
 const WAIT_MS = 60_000
 
-/** Calls `ask` until it returns something else than undefined or false; rejects with `what` after a minute, or `withinMs`. */
+/**
+ * Calls `ask` until it returns something else than undefined or false. Rejects with `what` after a minute, or `withinMs`.
+ */
 export async function until<T>(
   what: string | (() => string),
   ask: () => T | Promise<T>,

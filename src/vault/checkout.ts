@@ -88,10 +88,12 @@ export class Checkouts {
   }
 
   /**
-   * Returns the account's secret, and stores the checkout before. `clock` in milliseconds since the epoch; `apiKey`: the key
-   * that asks in the user's name. A key is rewritten before the checkout begins, so that one that is over by then is none.
-   * @throws RewriterBusyError, RewriteError, CheckoutError `not_allowed` without an authorization, `no_secret` if the account has none
-   * (or no key, if the wish is about one), `too_long` if its policy allows no such duration, `checked_out` if it locks the account for another user
+   * Returns the account's secret, and stores the checkout before. `clock` in milliseconds since the epoch; `apiKey`: the
+   * key that asks in the user's name. A key is rewritten before the checkout begins, so that one that is over by then is
+   * none.
+   * @throws RewriterBusyError, RewriteError, CheckoutError `not_allowed` without an authorization, `no_secret` if the
+   * account has none (or no key, if the wish is about one), `too_long` if its policy allows no such duration,
+   * `checked_out` if it locks the account for another user
    */
   async checkout(
     user: Pick<User, 'id'>,

@@ -1,4 +1,7 @@
-/** Queries about one row, or those with certain values. Their texts depend on table and columns alone, and are compiled once (kept-query.ts). */
+/**
+ * Queries about one row, or those with certain values. Their texts depend on table and columns alone, and are compiled
+ * once (kept-query.ts).
+ */
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Db, Schema } from '../migrations/schema.ts'
 import { keptQuery } from './kept-query.ts'
