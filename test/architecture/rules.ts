@@ -351,6 +351,7 @@ export const TIERS: readonly Tier[] = [
           'src/model',
         ],
       },
+      'proxies/rotation': { may: ['proxies/wording', 'src/contract', 'src/model'] },
       'proxies/worker': {
         may: [
           'proxies/net',
