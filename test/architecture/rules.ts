@@ -352,7 +352,14 @@ export const TIERS: readonly Tier[] = [
         ],
       },
       'proxies/rotation': {
-        may: ['proxies/net', 'proxies/ssh/transport', 'proxies/wording', 'src/contract', 'src/model'],
+        may: [
+          'proxies/net',
+          'proxies/ssh/transport',
+          'proxies/wording',
+          'src/confine',
+          'src/contract',
+          'src/model',
+        ],
       },
       'proxies/worker': {
         may: [
@@ -480,6 +487,17 @@ export const TIERS: readonly Tier[] = [
           'src/vault',
         ],
       },
+      'src/rotation': {
+        may: [
+          'src/audit/events',
+          'src/confine',
+          'src/contract',
+          'src/model',
+          'src/store',
+          'src/store/engine',
+          'src/vault',
+        ],
+      },
       'src/workers': {
         may: [
           'recordings/container',
@@ -501,6 +519,7 @@ export const TIERS: readonly Tier[] = [
           'src/identity',
           'src/model',
           'src/recording-service',
+          'src/rotation',
           'src/search',
           'src/store',
           'src/store/engine',
@@ -527,6 +546,7 @@ export const TIERS: readonly Tier[] = [
           'src/audit/events',
           'src/contents',
           'src/model',
+          'src/rotation',
           'src/search',
           'src/store',
           'src/store/engine',
@@ -547,6 +567,7 @@ export const TIERS: readonly Tier[] = [
           'src/identity',
           'src/model',
           'src/recording-service',
+          'src/rotation',
           'src/search',
           'src/store',
           'src/store/engine',
@@ -603,8 +624,8 @@ export const TIERS: readonly Tier[] = [
           'src/audit/journal',
           'src/audit/sinks',
           'src/config',
-          'src/contents',
           'src/confine',
+          'src/contents',
           'src/contract',
           'src/control',
           'src/dns',
@@ -614,6 +635,7 @@ export const TIERS: readonly Tier[] = [
           'src/memory',
           'src/model',
           'src/recording-service',
+          'src/rotation',
           'src/sockets',
           'src/store',
           'src/store/engine',
