@@ -24,7 +24,7 @@ const MAX_ATTEMPTS = 12
 const FIRST_PAUSE_MS = 30_000
 const LONGEST_PAUSE_MS = 3_600_000
 /** Milliseconds after which an account that a session locks is looked at again, if its end should be missed. */
-const LOCKED_PAUSE_MS = 60_000
+const LOCKED_PAUSE_MS = 10_000
 /** Failures after which another attempt may succeed. */
 const PASSING: readonly string[] = ['unreachable', 'timeout', 'unclear']
 /** Failures of an account that an administrator need not have. */
@@ -173,10 +173,7 @@ class Run {
     await this.#renew()
     const sealed = vault.sealCredential(account.id, next, 'next')
     const begun = await store.secretJobs.begin(this.#job.id, this.#lease, this.#options.now(), sealed)
-    if (begun.result === 'out') {
-      const wait = Math.max(begun.until - this.#options.now(), 1_000)
-      return this.again(new Failure('checked_out', 'the secret is checked out'), wait, { isWaiting: true })
-    }
+    if (!begun.isBegun) return
     this.#isBegun = true
     await this.#resolve(place, stored, next, { isFresh: true })
   }

@@ -159,13 +159,18 @@ export function secretJobRepository({ db, newId }: StoreContext): SecretJobRepos
             .where('end_time', 'is', null)
             .where('expires', '>', now)
             .executeTakeFirstOrThrow()
-          if (until !== null) return { result: 'out', until }
+          if (until !== null) {
+            // In the transaction that has seen the checkout: its end comes after this, and wakes the job.
+            const later = { due: until, lease: 0, code: 'checked_out', message: 'the secret is checked out' }
+            await tx.updateTable('secret_jobs').set(later).where('id', '=', id).execute()
+            return { isBegun: false }
+          }
         }
         await dropPending(tx, row.account_id, row.type, 'wanted')
         await putPending(tx, row.account_id, row.type, 'next', next)
         await tx.updateTable('secret_jobs').set({ step: 'begun' }).where('id', '=', id).execute()
         await setState(tx, row.account_id, { secret_state: 'pending' })
-        return { result: 'begun' }
+        return { isBegun: true }
       }),
 
     async pending(accountId, type) {

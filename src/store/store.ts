@@ -385,13 +385,11 @@ export interface SecretJobRepository {
   /** Returns the job if it is the caller's until `lease`, or undefined if it or another of its account is another's. */
   claim(id: Id, now: number, lease: number): Promise<SecretJob | undefined>
   renew(id: Id, before: number, lease: number): Promise<void>
-  /** Stores the next secret, unless the account is checked out and the job is not forced. */
-  begin(
-    id: Id,
-    lease: number,
-    now: number,
-    next: Uint8Array,
-  ): Promise<{ result: 'begun' } | { result: 'out'; until: number }>
+  /**
+   * Stores the next secret. If the account is checked out, and the job is not forced, ends the lease until that expires, or
+   * `wake` is called.
+   */
+  begin(id: Id, lease: number, now: number, next: Uint8Array): Promise<{ isBegun: boolean }>
   pending(accountId: Id, type: CredentialType): Promise<Partial<Record<PendingRole, Uint8Array>>>
   /**
    * Makes the next secret the stored one, and ends the job. `revision`: of the stored secret that it replaces.

@@ -26,7 +26,7 @@ const parameters: TProperties = Object.fromEntries(
 function schemaOf({ type, description, maxLength = MAX_PARAMETER }: ChangeParameter) {
   if (type === 'flag') return Type.Boolean({ description })
   if (type === 'integer') return Type.Integer({ minimum: 0, maximum: 65_535, description })
-  return Type.String({ maxLength, description })
+  return Type.String({ minLength: 1, maxLength, description })
 }
 
 const Parameters = Type.Object(parameters, {
