@@ -23,6 +23,8 @@ export interface User {
   /** One line each, OpenSSH's authorized_keys form without options: `ssh-ed25519 AAAA… comment`. */
   sshPublicKeys: string[]
   isDisabled: boolean
+  /** Set if an administrator has locked the user. */
+  isLocked?: boolean | undefined
   /** Absent if it never expires. */
   expirationDate?: number | undefined
   /** Networks or addresses that the user may come from; empty: any. */
@@ -53,6 +55,8 @@ export interface UserGroup {
   groupName: string
   description: string
   userIds: Id[]
+  /** Its authorizations count while one of them holds; absent: always. */
+  timeframeIds?: Id[]
 }
 
 export interface Device {

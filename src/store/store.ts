@@ -30,6 +30,7 @@ import type {
 } from '../model/objects.ts'
 import type { ProfileRights } from '../model/profile-rights.ts'
 import type { Profile } from '../model/profiles.ts'
+import type { Timeframe, TimeRule } from '../model/timeframes.ts'
 import type { Search } from '../search/bind.ts'
 import type { Reach } from './engine/reach.ts'
 
@@ -359,6 +360,8 @@ export interface CheckoutRepository {
   active(accountId: Id, now: number): Promise<Checkout[]>
   /** Returns checkouts by the user that are open at `now`. */
   ofUser(userId: Id, now: number): Promise<Checkout[]>
+  /** Returns all checkouts that are open at `now`. */
+  out(now: number): Promise<Checkout[]>
   /** Returns the oldest checkouts that expired without a return. */
   expired(now: number, limit: number): Promise<Checkout[]>
   /** Creates a checkout in one transaction. Fails with DuplicateError if `exclusive` and another is open. */
@@ -374,6 +377,8 @@ export interface CheckoutRepository {
    * @throws MissingReferenceError if it has ended or expired, ChangedError if its end was moved meanwhile
    */
   extend(id: Id, from: number, to: number, clock: () => number): Promise<void>
+  /** Moves the end of a checkout that is out to `to`, if it is later. */
+  shorten(id: Id, to: number): Promise<void>
   /**
    * Ends a checkout; `forced`: for another user than its own.
    * @throws MissingReferenceError if there is none of that id, or it has ended already
@@ -444,6 +449,8 @@ export interface TargetRow {
   hostKeyPolicy: HostKeyPolicy
   authorizationId: Id
   authorizationName: string
+  /** Timeframes of the user group; empty if all times are allowed. */
+  timeframes: readonly TimeRule[]
   authorizationSubprotocols: Authorization['subprotocols']
   isRecorded: boolean
   recordingMode: Authorization['recordingMode']
@@ -452,6 +459,17 @@ export interface TargetRow {
 /** `device` is a name. */
 export interface TargetFilter {
   device?: string
+  /** Returns the rows out of their timeframes instead: what the user may open at another time, or by an approval. */
+  isOutside?: true
+}
+
+/** An authorization for an account's secret. */
+export interface Retrieval {
+  userId: Id
+  accountId: Id
+  authorizationId: Id
+  /** Timeframes of the user group; empty if all times are allowed. */
+  timeframes: readonly TimeRule[]
 }
 
 /** A user, and a target by its service and account, if it has one. */
@@ -461,24 +479,31 @@ export interface AskedTarget {
   accountId: Id | undefined
 }
 
+/** An authorization counts while one of the timeframes of its user group holds; `now` in milliseconds since the epoch. */
 export interface AccessQueries {
   /**
-   * Returns every (target, authorization) pair that lets the user open sessions; one target may have several
+   * Returns every (target, authorization) pair that lets the user open sessions now; one target may have several
    * rows.
    */
-  sessionTargets(userId: Id, filter?: TargetFilter): Promise<TargetRow[]>
-  /** Returns the pairs that let these users open sessions with these targets. */
+  sessionTargets(userId: Id, now: number, filter?: TargetFilter): Promise<TargetRow[]>
+  /**
+   * Returns the pairs that let these users open sessions with these targets, also those out of their timeframes: for
+   * sessions that run, which the caller judges.
+   */
   grants(asked: readonly AskedTarget[]): Promise<(TargetRow & { userId: Id })[]>
   /** Returns those of the users who may open any target: for whom `sessionTargets` returns a row. */
-  withTargets(userIds: readonly Id[]): Promise<Set<Id>>
+  withTargets(userIds: readonly Id[], now: number): Promise<Set<Id>>
   /** Returns those of the users who are in the group. */
   membersAmong(userIds: readonly Id[], groupId: Id): Promise<Id[]>
   /** Returns the user groups that an authorization joins to the target group. */
   groupsAt(targetGroupId: Id): Promise<Id[]>
-  /** Returns whether the user is mapped to one of the targets. */
+  /** Returns whether the user is mapped to one of the targets, whenever. */
   hasMapping(userId: Id): Promise<boolean>
-  /** Returns the authorizations with which the user may check out the account's secret. */
-  retrievalAuthorizations(userId: Id, accountId: Id): Promise<Id[]>
+  /**
+   * Returns the authorizations with which these users may check out the secrets of these accounts, also those out of
+   * their timeframes.
+   */
+  retrievals(asked: readonly { userId: Id; accountId: Id }[]): Promise<Retrieval[]>
 }
 
 /** Kinds of objects that changes are about. A change of a user may be one of the user's groups. */
@@ -517,6 +542,7 @@ export interface ChangeRepository {
 export interface NameQueries {
   users(ids: Iterable<Id>): Promise<Map<Id, string>>
   userGroups(ids: Iterable<Id>): Promise<Map<Id, string>>
+  timeframes(ids: Iterable<Id>): Promise<Map<Id, string>>
   targetGroups(ids: Iterable<Id>): Promise<Map<Id, string>>
   checkoutPolicies(ids: Iterable<Id>): Promise<Map<Id, string>>
   connectionPolicies(ids: Iterable<Id>): Promise<Map<Id, string>>
@@ -592,6 +618,7 @@ export interface SettingRepository {
 export interface Store {
   users: UserRepository
   userGroups: Repository<UserGroup>
+  timeframes: Repository<Timeframe>
   devices: Repository<Device>
   services: ServiceRepository
   domains: DomainRepository

@@ -313,7 +313,7 @@ describe('connection policies', () => {
     expect(await read()).toMatchObject({ connection_policy: 'SSH', host_key_policy: null })
     const policy = async () => {
       const user = (await h.store.users.find('o1'))!
-      const [row] = await h.store.access.sessionTargets(user.id)
+      const [row] = await h.store.access.sessionTargets(user.id, 0)
       return row?.hostKeyPolicy
     }
     await must('PUT', '/targetgroups/tg', { session: { accounts: ['root@local:srv1:ssh'] } })

@@ -204,7 +204,7 @@ export function registerCheckout(app: Api, { deps }: Context): void {
       const where = placeFields(placed)
       let end: number
       try {
-        end = await checkouts.extendedEnd(user, placed.account, checkout)
+        end = await checkouts.extendedEnd(user, placed.account, checkout, clock())
       } catch (error) {
         if (!(error instanceof CheckoutError)) throw error
         return refuse(request, where, error.message, error)
