@@ -120,7 +120,7 @@ export interface CheckoutPolicy {
   /** During a checkout no other user can check the secret out or open a session with it. */
   enableLock: boolean
   /** Seconds until a checkout expires whose user names no duration: `maxDuration` if absent. */
-  duration?: number
+  duration?: number | undefined
   /** Seconds that one extension adds; 0 if there is none. */
   extension: number
   /** Seconds that a checkout lasts at most, with all its extensions. */

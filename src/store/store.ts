@@ -206,6 +206,8 @@ export interface InvitationRepository {
 export interface LockoutKeys {
   pair: Uint8Array
   address: Uint8Array
+  /** Of the name alone: to show and to lift its locks, never to count failures. */
+  name: Uint8Array
 }
 
 /** Failures of a key. Times in milliseconds since the epoch. */
@@ -217,7 +219,7 @@ export interface Failures {
   lockedUntil: number
 }
 
-export type FailuresOf = Partial<Record<keyof LockoutKeys, Failures>>
+export type FailuresOf = Partial<Record<'pair' | 'address', Failures>>
 
 export interface LockoutLimits {
   /** Failures of one name from one address that lock the pair. */
@@ -250,6 +252,10 @@ export interface LockoutRepository {
     now: number,
     limits: LockoutLimits,
   ): Promise<Required<FailuresOf>>
+  /** Returns the names that are locked. */
+  lockedNames(now: number): Promise<Uint8Array[]>
+  /** Forgets the failures of the name, from wherever they came. */
+  forgive(name: Uint8Array): Promise<void>
   /** Ends the attempt, and forgets the failures of `forgiven`. */
   end(attempt: Id | undefined, forgiven?: Uint8Array): Promise<void>
 }

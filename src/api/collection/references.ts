@@ -1,5 +1,6 @@
 /** Converts between names in bodies or paths and objects. Ids are accepted wherever names are. */
 import type { EventFields } from '../../audit/events/fields.ts'
+import { lockedOut } from '../../identity/shared-lockout.ts'
 import { looksLikeId, nameKey } from '../../model/names.ts'
 import type { Account, Device, Domain, Id, Service, TargetGroup } from '../../model/objects.ts'
 import type { NameQueries, PlacedAccount, Store, WantedAccount } from '../../store/store.ts'
@@ -184,6 +185,8 @@ type Named<K extends keyof NameQueries> =
 export class Names {
   readonly #users: Batch<string>
   readonly #userGroups: Batch<string>
+  readonly #timeframes: Batch<string>
+  readonly #lockouts: Batch<true>
   readonly #targetGroups: Batch<string>
   readonly #checkoutPolicies: Batch<string>
   readonly #connectionPolicies: Batch<string>
@@ -192,9 +195,12 @@ export class Names {
   readonly #domains: Batch<Named<'domains'>>
   readonly #accounts: Batch<Named<'accounts'>>
 
-  constructor({ names }: Store) {
+  /** `now` in milliseconds since the epoch. */
+  constructor({ lockouts, names }: Store, now: number) {
     this.#users = new Batch(names.users)
     this.#userGroups = new Batch(names.userGroups)
+    this.#timeframes = new Batch(names.timeframes)
+    this.#lockouts = new Batch((users) => lockedOut(lockouts, users, now))
     this.#targetGroups = new Batch(names.targetGroups)
     this.#checkoutPolicies = new Batch(names.checkoutPolicies)
     this.#connectionPolicies = new Batch(names.connectionPolicies)
@@ -210,6 +216,15 @@ export class Names {
 
   async userGroups(ids: readonly Id[]): Promise<string[]> {
     return (await Promise.all(ids.map((id) => this.userGroup(id)))).sort()
+  }
+
+  async timeframes(ids: readonly Id[]): Promise<string[]> {
+    return (await Promise.all(ids.map(async (id) => (await this.#timeframes.find(id)) ?? id))).sort()
+  }
+
+  /** Returns whether the user of this name is locked out, from one network at least. */
+  async isLockedOut(userName: string): Promise<boolean> {
+    return (await this.#lockouts.find(userName)) === true
   }
 
   async userGroup(id: Id): Promise<string> {

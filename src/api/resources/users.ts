@@ -3,6 +3,7 @@ import { type Static, Type } from 'typebox'
 import { sealHash } from '../../identity/hashes.ts'
 import { MAX_PASSWORD_BYTES } from '../../identity/password.ts'
 import { PublicKeyError, parseAuthorizedKey } from '../../identity/public-key.ts'
+import { forgive } from '../../identity/shared-lockout.ts'
 import { userNameError } from '../../model/names.ts'
 import { USER_AUTHS, type User } from '../../model/objects.ts'
 import type { ProfileRights } from '../../model/profile-rights.ts'
@@ -34,6 +35,10 @@ import {
   timeText,
 } from '../schema/fields.ts'
 
+const isLocked = Type.Boolean({
+  description:
+    'true: no access of any kind until an administrator sets false, which also ends a lock-out by wrong passwords. Shown as true during a lock-out too; a search finds the locks of administrators',
+})
 const optional = {
   display_name: Type.Optional(text('the person, as auditors read it')),
   email: Type.Optional(Type.String({ maxLength: 254, pattern: '^$|^[^@\\s]+@[^@\\s]+$' })),
@@ -50,6 +55,7 @@ const optional = {
     }),
   ),
   is_disabled: Type.Optional(Type.Boolean({ description: 'no access of any kind' })),
+  is_locked: Type.Optional(isLocked),
   expiration_date: Type.Optional(timeOrNull('no access from then on; null: never')),
   ip_source: Type.Optional(ipSource),
   groups: Type.Optional(names('user groups')),
@@ -80,6 +86,7 @@ const View = exact({
   user_auths: Type.Array(oneOf(USER_AUTHS, 'sign-in method')),
   ssh_public_keys: Type.Array(Type.String()),
   is_disabled: Type.Boolean(),
+  is_locked: isLocked,
   expiration_date: timeOrNull('null: never'),
   ip_source: ipSource,
   groups: names('user groups'),
@@ -104,6 +111,7 @@ export function userResource(context: ResourceContext) {
       ...(body.user_auths !== undefined && { userAuths: [...new Set(body.user_auths)] }),
       ...(body.ssh_public_keys !== undefined && { sshPublicKeys: body.ssh_public_keys }),
       ...(body.is_disabled !== undefined && { isDisabled: body.is_disabled }),
+      ...(body.is_locked !== undefined && { isLocked: body.is_locked }),
       ...(body.expiration_date !== undefined && {
         expirationDate: timeOf('expiration_date', body.expiration_date),
       }),
@@ -205,6 +213,7 @@ export function userResource(context: ResourceContext) {
         const events = hash === undefined ? [] : [{ code: 'secret.change' as const, fields: subject }]
         return announced(events, async () => {
           const user = await store.users.update(old.id, change, old)
+          if (body.is_locked === false) await forgive(store.lockouts, old.userName)
           if (hash !== undefined) await store.users.setPasswordHash(old.id, sealHash(vault, old.id, hash))
           return hash === undefined ? user : ((await store.users.find(old.id)) ?? user)
         })
@@ -239,6 +248,7 @@ export function userResource(context: ResourceContext) {
       user_auths: user.userAuths,
       ssh_public_keys: user.sshPublicKeys,
       is_disabled: user.isDisabled,
+      is_locked: user.isLocked === true || (await read.isLockedOut(user.userName)),
       expiration_date: user.expirationDate === undefined ? null : timeText(user.expirationDate),
       ip_source: user.ipSource,
       groups: await read.userGroups(user.groupIds),
