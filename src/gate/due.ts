@@ -4,7 +4,7 @@
  */
 import type { Basis } from '../identity/basis.ts'
 
-/** `T`: what ends then. */
+/** Keeps a time for each `T` that ends then. */
 export class Due<T extends object = Basis> {
   /** By what ends then, in milliseconds since the epoch. Forgotten with what rests on it. */
   readonly #times = new WeakMap<T, number>()

@@ -129,20 +129,13 @@ function hash(kind: string, text: string): Buffer {
   return createHash('sha256').update(`${kind} ${text}`).digest()
 }
 
-/** Returns those of the users who are locked out, from one network at least. */
+/** Returns a test for the names of users: whether one is locked out now, from one network at least. */
 export async function lockedOut(
   rows: Pick<LockoutRepository, 'lockedNames'>,
-  userNames: readonly string[],
   now: number,
-): Promise<Map<string, true>> {
-  const byHash = new Map(userNames.map((name) => [hash('name', nameKey(name)).toString('hex'), name]))
-  const locked = await rows.lockedNames(now)
-  return new Map(
-    locked.flatMap((name) => {
-      const user = byHash.get(Buffer.from(name).toString('hex'))
-      return user === undefined ? [] : [[user, true]]
-    }),
-  )
+): Promise<(userName: string) => boolean> {
+  const locked = new Set((await rows.lockedNames(now)).map((name) => Buffer.from(name).toString('hex')))
+  return (userName) => locked.size > 0 && locked.has(hash('name', nameKey(userName)).toString('hex'))
 }
 
 /** Lets the user sign in again from wherever it is locked out; other names' failures from there stay. */

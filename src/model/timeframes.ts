@@ -45,7 +45,7 @@ export interface Timeframe {
 /** The timeframe of user groups that name none. */
 export const ALL_THE_TIME: Id = '00000000000000000000000401'
 
-/** What several timeframes together say of one moment. Times in milliseconds since the epoch. */
+/** State of several timeframes together at one moment. Times in milliseconds since the epoch. */
 export interface Hours {
   isWithin: boolean
   /** End of the window that holds, over all timeframes without a gap. Undefined for none within a year, or outside. */

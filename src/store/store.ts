@@ -465,7 +465,7 @@ export interface TargetRow {
 /** `device` is a name. */
 export interface TargetFilter {
   device?: string
-  /** Returns the rows out of their timeframes instead: what the user may open at another time, or by an approval. */
+  /** Set for the rows out of their timeframes instead: of targets for another time, or for an approval. */
   isOutside?: true
 }
 

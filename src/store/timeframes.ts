@@ -90,7 +90,7 @@ function timeframe(row: TimeframeRow): Timeframe {
   }
 }
 
-/** Rules that are kept: what is worked out for one is good for as long as its row stays the same. */
+/** Limit of kept rules. One is worked out once for as long as its row stays the same. */
 const MAX_RULES = 1000
 const rules = new Map<string, TimeRule>()
 

@@ -42,7 +42,7 @@ export function registerCollection<T extends Item, C extends TObject, U extends 
   const shownIn = async (
     request: FastifyRequest,
     object: T,
-    names = new Names(deps.store, deps.clock()),
+    names = new Names(deps.store),
   ): Promise<Shown & Record<string, unknown>> => ({
     id: object.id,
     url: `${apiBase(request)}${pathOf(resource.home ?? path, { ...(request.params as Params), ...resource.parents?.(object) })}/${object.id}`,
@@ -131,7 +131,7 @@ export function registerCollection<T extends Item, C extends TObject, U extends 
       const fields = fieldsOf(query, view)
       const listed = await resource.list(request, pageOf(query, request))
       return sendList(context.answers, request, reply, listed, async (items) => {
-        const names = new Names(deps.store, deps.clock())
+        const names = new Names(deps.store)
         const views = await Promise.all(items.map((item) => shownIn(request, item, names)))
         return views.map((one) => pick(one, fields))
       })

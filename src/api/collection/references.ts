@@ -1,6 +1,5 @@
 /** Converts between names in bodies or paths and objects. Ids are accepted wherever names are. */
 import type { EventFields } from '../../audit/events/fields.ts'
-import { lockedOut } from '../../identity/shared-lockout.ts'
 import { looksLikeId, nameKey } from '../../model/names.ts'
 import type { Account, Device, Domain, Id, Service, TargetGroup } from '../../model/objects.ts'
 import type { NameQueries, PlacedAccount, Store, WantedAccount } from '../../store/store.ts'
@@ -186,7 +185,6 @@ export class Names {
   readonly #users: Batch<string>
   readonly #userGroups: Batch<string>
   readonly #timeframes: Batch<string>
-  readonly #lockouts: Batch<true>
   readonly #targetGroups: Batch<string>
   readonly #checkoutPolicies: Batch<string>
   readonly #connectionPolicies: Batch<string>
@@ -195,12 +193,10 @@ export class Names {
   readonly #domains: Batch<Named<'domains'>>
   readonly #accounts: Batch<Named<'accounts'>>
 
-  /** `now` in milliseconds since the epoch. */
-  constructor({ lockouts, names }: Store, now: number) {
+  constructor({ names }: Store) {
     this.#users = new Batch(names.users)
     this.#userGroups = new Batch(names.userGroups)
     this.#timeframes = new Batch(names.timeframes)
-    this.#lockouts = new Batch((users) => lockedOut(lockouts, users, now))
     this.#targetGroups = new Batch(names.targetGroups)
     this.#checkoutPolicies = new Batch(names.checkoutPolicies)
     this.#connectionPolicies = new Batch(names.connectionPolicies)
@@ -220,11 +216,6 @@ export class Names {
 
   async timeframes(ids: readonly Id[]): Promise<string[]> {
     return (await Promise.all(ids.map(async (id) => (await this.#timeframes.find(id)) ?? id))).sort()
-  }
-
-  /** Returns whether the user of this name is locked out, from one network at least. */
-  async isLockedOut(userName: string): Promise<boolean> {
-    return (await this.#lockouts.find(userName)) === true
   }
 
   async userGroup(id: Id): Promise<string> {

@@ -75,7 +75,7 @@ export async function importTable(
   const isForNothing = () => options.dryRun || !reader.problems.isEmpty
   const table = tableOf(name, planningContext(context, late.store, isForNothing))
   const reader = new TableReader(table)
-  const planner = new Planner(table, reader, late.store, request, context.deps.clock)
+  const planner = new Planner(table, reader, late.store, request)
   const rows = await planner.planAll(reader.entries(source, options.separator))
   if (!reader.problems.isEmpty) throw reader.problems.error()
   const changes = rows.filter(({ plan }) => plan !== undefined)
@@ -125,17 +125,15 @@ class Planner {
   readonly #reader: TableReader
   readonly #store: Store
   readonly #request: ApiRequest
-  readonly #clock: () => number
   readonly #flaws = new Map<object, ReturnType<typeof bodyFlawFinder>>()
   /** Number of the row that changes the object of that id. */
   readonly #met = new Map<Id, number>()
 
-  constructor(table: Table, reader: TableReader, store: Store, request: ApiRequest, clock: () => number) {
+  constructor(table: Table, reader: TableReader, store: Store, request: ApiRequest) {
     this.#table = table
     this.#reader = reader
     this.#store = store
     this.#request = request
-    this.#clock = clock
   }
 
   async planAll(entries: AsyncIterable<Entry>): Promise<Planned[]> {
@@ -143,7 +141,7 @@ class Planner {
     const turns = new Turns()
     let group: Entry[] = []
     const planGroup = async () => {
-      const names = new Names(this.#store, this.#clock())
+      const names = new Names(this.#store)
       const planned = await Promise.all(group.map((entry) => this.#tryOne(entry, names)))
       for (const one of planned) if (one) rows.push(one)
       group = []

@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox'
 import { sealHash } from '../../identity/hashes.ts'
 import { MAX_PASSWORD_BYTES } from '../../identity/password.ts'
 import { PublicKeyError, parseAuthorizedKey } from '../../identity/public-key.ts'
-import { forgive } from '../../identity/shared-lockout.ts'
+import { forgive, lockedOut } from '../../identity/shared-lockout.ts'
 import { userNameError } from '../../model/names.ts'
 import { USER_AUTHS, type User } from '../../model/objects.ts'
 import type { ProfileRights } from '../../model/profile-rights.ts'
@@ -15,7 +15,7 @@ import { type ApiRequest, callerOf, requireRight } from '../access/caller.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
 import { refuseUnboundWay, widensSignIn } from '../access/ways-in.ts'
 import { registerCollection } from '../collection/collection.ts'
-import { placeFields, referred, referredIds } from '../collection/references.ts'
+import { type Names, placeFields, referred, referredIds } from '../collection/references.ts'
 import { announced, resource } from '../collection/resource.ts'
 import type { Api } from '../http/deps.ts'
 import { ApiError, fieldError } from '../http/errors.ts'
@@ -93,7 +93,14 @@ const View = exact({
 })
 
 export function userResource(context: ResourceContext) {
-  const { store, passwords, vault } = context.deps
+  const { clock, store, passwords, vault } = context.deps
+  /** Read once for each answer. */
+  const locked = new WeakMap<Names, ReturnType<typeof lockedOut>>()
+  const isLockedOut = async (userName: string, read: Names): Promise<boolean> => {
+    const known = locked.get(read) ?? lockedOut(store.lockouts, clock())
+    locked.set(read, known)
+    return (await known)(userName)
+  }
 
   const changeOf = async (body: Static<typeof Update>, own?: User): Promise<Partial<Omit<User, 'id'>>> => {
     // Existing names may be older than the rules.
@@ -248,7 +255,7 @@ export function userResource(context: ResourceContext) {
       user_auths: user.userAuths,
       ssh_public_keys: user.sshPublicKeys,
       is_disabled: user.isDisabled,
-      is_locked: user.isLocked === true || (await read.isLockedOut(user.userName)),
+      is_locked: user.isLocked === true || (await isLockedOut(user.userName, read)),
       expiration_date: user.expirationDate === undefined ? null : timeText(user.expirationDate),
       ip_source: user.ipSource,
       groups: await read.userGroups(user.groupIds),
