@@ -129,6 +129,7 @@ const VIEWS: Readonly<Record<string, string>> = {
   profiles: 'Profile',
   checkoutpolicies: 'Checkoutpolicy',
   connectionpolicies: 'Connectionpolicy',
+  timeframes: 'Timeframe',
   hostkeys: 'HostKey',
   sessions: 'Session',
   session: 'SignedIn',
