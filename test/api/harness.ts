@@ -107,7 +107,13 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     vault,
     checkouts: new Checkouts(store, vault),
     passwords,
-    identities: new Identities(store.users, passwords, new SharedLockout(store.lockouts), () => clock.now, vault),
+    identities: new Identities(
+      store.users,
+      passwords,
+      new SharedLockout(store.lockouts),
+      () => clock.now,
+      vault,
+    ),
     audit: {
       async record(code, fields) {
         await audit.before(code)

@@ -1,4 +1,4 @@
-/** Timeframes of user groups: what may begin, and what of it goes on. */
+/** Timeframes of user groups, and the ends of sessions and checkouts by them. */
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest'
 import { endExpiredCheckouts } from '../../src/broker/checkout-expiry.ts'
 import type { GateNotice } from '../../src/contract/gate.ts'

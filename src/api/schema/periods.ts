@@ -57,7 +57,8 @@ export function periodsOf(body: Static<typeof Periods>): Period[] {
     const [from, to] = [minuteOf(begin), minuteOf(end)]
     if (from === undefined || from === 24 * 60) fault('start_time', 'expected 00:00 to 23:59')
     if (to === undefined) fault('end_time', 'expected 00:00 to 24:00')
-    else if (from === to && from !== 24 * 60) fault('end_time', 'it is the same as start_time: 00:00 to 24:00 is the whole day')
+    else if (from === to && from !== 24 * 60)
+      fault('end_time', 'it is the same as start_time: 00:00 to 24:00 is the whole day')
     const days = new Set<WeekDay>(one.week_days)
     return {
       ...(first !== undefined && { startDate: first }),

@@ -2,8 +2,9 @@
  * Timeframes, and the user groups that have one: a group without any has `allthetime`. Locks of users, set by an
  * administrator, and the user names of lock-outs, by which an administrator lifts one.
  */
-import { postgresText } from './postgres-text.ts'
+
 import { type About, postgresTriggers, sqliteTriggers } from './0021-changes.ts'
+import { postgresText } from './postgres-text.ts'
 
 export const version = 26
 

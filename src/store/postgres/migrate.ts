@@ -4,8 +4,8 @@
  */
 import type pg from 'pg'
 import { SchemaError } from '../engine/errors.ts'
-import { postgresText } from '../migrations/postgres-text.ts'
 import { type Migration, requireKnown } from '../engine/versions.ts'
+import { postgresText } from '../migrations/postgres-text.ts'
 
 /** Key of the advisory lock of migrations: `sall` as a number. */
 const LOCK = 0x73616c6c
