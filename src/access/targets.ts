@@ -20,6 +20,7 @@ export interface Target
     | 'authorizationId'
     | 'authorizationName'
     | 'authorizationSubprotocols'
+    | 'timeframes'
     | 'serviceSubprotocols'
     | 'isRecorded'
     | 'recordingMode'
@@ -130,6 +131,7 @@ function merged(rows: readonly TargetRow[]): Target {
     authorizationId: _id,
     authorizationName: _name,
     authorizationSubprotocols: _granted,
+    timeframes: _timeframes,
     serviceSubprotocols,
     isRecorded: _recorded,
     recordingMode: _mode,

@@ -1,5 +1,6 @@
 /** Ends expired checkouts, with an event for each. */
 import type { Audit } from '../audit/events/catalogue.ts'
+import { fieldsOf, reasonOfExpiry } from '../gate/checkout-review.ts'
 import type { Id } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 
@@ -16,24 +17,22 @@ export interface ReturnedSecrets {
 }
 
 export async function endExpiredCheckouts(
-  { checkouts, accounts, users }: Pick<Store, 'checkouts' | 'accounts' | 'users'>,
+  store: Pick<Store, 'access' | 'checkouts' | 'accounts' | 'users'>,
   audit: Pick<Audit, 'record'>,
   now: number,
   secretChanges?: ReturnedSecrets,
 ): Promise<void> {
-  for (const { id, accountId, userId, expires, apiKey } of await checkouts.expired(now, MAX_AT_ONCE)) {
-    const [placed] = await accounts.meant({ account: accountId }, 1)
-    const user = await users.find(userId)
+  for (const checkout of await store.checkouts.expired(now, MAX_AT_ONCE)) {
+    const reason = await reasonOfExpiry(store, checkout)
     await audit.record('checkout.expired', {
-      user: user?.userName ?? userId,
-      ...(apiKey !== undefined && { api_key: apiKey }),
-      account: placed?.account.accountName ?? accountId,
-      ...(placed && { domain: placed.domain.domainName }),
-      ...(placed?.device && { device: placed.device.deviceName }),
-      object: id,
+      ...(await fieldsOf(store, checkout)),
+      ...(reason !== undefined && { reason }),
     })
-    await secretChanges?.onReturn(accountId, 'checkin', user?.userName ?? userId)
-    await checkouts.end(id, expires)
-    await secretChanges?.freed(accountId)
+    if (secretChanges) {
+      const user = await store.users.find(checkout.userId)
+      await secretChanges.onReturn(checkout.accountId, 'checkin', user?.userName ?? checkout.userId)
+    }
+    await store.checkouts.end(checkout.id, checkout.expires)
+    await secretChanges?.freed(checkout.accountId)
   }
 }

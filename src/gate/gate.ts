@@ -43,6 +43,7 @@ import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/vault.ts'
 import { Arrears } from './arrears.ts'
 import { UNAVAILABLE, whileThere } from './away.ts'
+import { CheckoutReview } from './checkout-review.ts'
 import { accountFor, accountOf, endedRecording } from './closing.ts'
 import { Denial } from './denial.ts'
 import type { ElsewhereSession } from './elsewhere.ts'
@@ -62,6 +63,7 @@ import { proxyFields } from './proxy-events.ts'
 import { Review } from './review.ts'
 import { killFields, type RunningSession, RunningSessions, sessionFields } from './running.ts'
 import type { SecretChanges } from './secret-changes.ts'
+import { SessionHours } from './session-hours.ts'
 import { SignIns, whoFields } from './sign-ins.ts'
 import { TicketOffice } from './ticket-office.ts'
 import { Tickets } from './tickets.ts'
@@ -101,6 +103,7 @@ export class BrokerGate implements Gate {
   readonly #live: LiveSessions
   readonly #invitations: Invitations
   readonly #arrears: Arrears
+  readonly #checkouts: CheckoutReview
   readonly #listeners = new Set<(notice: GateNotice) => void>()
   /** Hands out one-time tickets. */
   readonly tickets: TicketOffice
@@ -109,6 +112,8 @@ export class BrokerGate implements Gate {
     this.#options = options
     const { audit, now, onUnreadable, store, vault } = options
     this.#arrears = new Arrears(store.reach)
+    const notify = (notice: GateNotice) => this.#notify(notice)
+    this.#checkouts = new CheckoutReview(options)
     this.#review = new Review({
       ...options,
       running: this.#running,
@@ -117,11 +122,13 @@ export class BrokerGate implements Gate {
         await this.#signIns.review(...reviewed)
         await this.tickets.review(...reviewed)
         await this.#invitations.review(...reviewed)
+        await this.#checkouts.review(...reviewed)
       },
+      holders: () => this.#checkouts.holders(),
+      hours: new SessionHours({ now, notify }),
       bases: () => this.#bases(),
     })
     const grounds = () => this.#review.grounds()
-    const notify = (notice: GateNotice) => this.#notify(notice)
     const tickets = new Tickets(store.tickets, vault)
     const watch = (basis: Basis) => this.#review.watch(basis)
     this.tickets = new TicketOffice({ ...options, tickets, grounds, watch })
@@ -160,7 +167,8 @@ export class BrokerGate implements Gate {
     const signedIn = this.#signIns.get(identity, protocol)
     const { userId, isBound } = signedIn
     // The ticket names the target already.
-    const rows = isBound ? [] : await this.#options.store.access.sessionTargets(userId)
+    const { now, store } = this.#options
+    const rows = isBound ? [] : await store.access.sessionTargets(userId, now())
     const targets = targetsOf(rows, protocol).filter((target) => target.rights.length > 0)
     if (targets.length > 0 && !signedIn.hasTargets) {
       signedIn.hasTargets = true

@@ -41,6 +41,9 @@ import type { SignedIn } from './signed-in.ts'
 export const MAX_SESSIONS_PER_USER = 500
 export const MAX_SESSIONS = 10_000
 
+/** For the audit. */
+const OUTSIDE = 'it is outside the timeframes of the authorization'
+
 export interface OpeningOptions {
   store: Store
   vault: Vault
@@ -153,10 +156,18 @@ export class Opening {
 
   /** @throws Denial */
   async #found({ userId }: SignedIn, wanted: WantedTarget, protocol: Protocol): Promise<Target> {
-    const rows = await this.#options.store.access.sessionTargets(userId, { device: wanted.device })
+    const { now, store } = this.#options
+    const at = now()
+    const { device } = wanted
+    const rows = await store.access.sessionTargets(userId, at, { device })
     const resolution = resolveTarget(rows, wanted, protocol)
-    if (resolution.result !== 'found') throw new Denial(resolution.message)
-    return resolution.target
+    if (resolution.result === 'found') return resolution.target
+    const { message } = resolution
+    if (resolution.result === 'ambiguous') throw new Denial(message)
+    // The user reads the same as of a target that does not exist.
+    const others = await store.access.sessionTargets(userId, at, { device, isOutside: true })
+    const isOutside = resolveTarget(others, wanted, protocol).result !== 'unknown'
+    throw new Denial(isOutside ? `${message}: ${OUTSIDE}` : message, message)
   }
 
   /** @throws Denial if as many sessions are open as may be */

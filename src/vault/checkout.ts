@@ -11,6 +11,7 @@ import {
   type User,
 } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
+import { endOfCheckout, stateAt, together } from '../model/timeframes.ts'
 import { DuplicateError, MissingReferenceError } from '../store/engine/errors.ts'
 import type { Store } from '../store/store.ts'
 import { type Credential, wipe as wipeOne } from './credentials.ts'
@@ -60,11 +61,14 @@ export class CheckoutError extends Error {
   readonly reason: CheckoutRefusal
   /** When an account that is checked out will be free at the latest, in milliseconds since the epoch. */
   readonly until: number | undefined
+  /** More for the audit alone. */
+  readonly told: string | undefined
 
-  constructor(reason: CheckoutRefusal, message: string, until?: number) {
+  constructor(reason: CheckoutRefusal, message: string, until?: number, told?: string) {
     super(message)
     this.reason = reason
     this.until = until
+    this.told = told
   }
 }
 
@@ -112,12 +116,12 @@ export class Checkouts {
    * its secret is being changed
    */
   async checkout(
-    user: Pick<User, 'id'>,
+    user: Pick<User, 'id' | 'expirationDate'>,
     account: Account,
     clock: () => number,
     wish: CheckoutWish & { apiKey?: string } = {},
   ): Promise<CheckedOut> {
-    let authorizationIds = await this.#authorizations(user, account)
+    let { authorizationIds } = await this.#authorizations(user, account, clock())
     const { keyFormat, passphrase, ...told } = wish
     const format = keyFormat ?? (passphrase === undefined ? undefined : 'openssh')
     if ((await this.#secretChanges?.settled(account.id)) === false) throw changing()
@@ -129,9 +133,11 @@ export class Checkouts {
       if (format !== undefined) {
         await this.#terms(user, account, clock(), told.duration)
         credentials = await this.#rewritten(user, credentials, format, passphrase)
-        authorizationIds = await this.#authorizations(user, account)
       }
-      checkout = await this.#begin(user, account, clock(), told)
+      const now = clock()
+      const allowed = await this.#authorizations(user, account, now)
+      authorizationIds = allowed.authorizationIds
+      checkout = await this.#begin(user, account, now, allowed.until, told)
       await this.#requireUnchanged(checkout, revision, clock)
     } catch (error) {
       wipe(credentials)
@@ -214,6 +220,7 @@ export class Checkouts {
     user: Pick<User, 'id'>,
     account: Account,
     now: number,
+    until: number,
     { duration, ...told }: Pick<CheckoutWish, 'duration' | 'comment' | 'ticket'> & { apiKey?: string },
   ): Promise<Checkout> {
     const { lasts, isExclusive } = await this.#terms(user, account, now, duration)
@@ -221,7 +228,7 @@ export class Checkouts {
       accountId: account.id,
       userId: user.id,
       begin: now,
-      expires: now + lasts * 1000,
+      expires: Math.min(now + lasts * 1000, until),
       ...told,
     }
     const checkout = await this.#create(begun, isExclusive)
@@ -241,11 +248,30 @@ export class Checkouts {
     }
   }
 
-  /** @throws CheckoutError `not_allowed` if there are none */
-  async #authorizations(user: Pick<User, 'id'>, account: Pick<Account, 'id'>): Promise<Id[]> {
-    const ids = await this.#store.access.retrievalAuthorizations(user.id, account.id)
-    if (ids.length > 0) return ids
-    throw new CheckoutError('not_allowed', 'the account does not exist, or you may not check its secret out')
+  /**
+   * Returns the authorizations that hold now, and when the last of them ends, or the user, in milliseconds since the
+   * epoch.
+   * @throws CheckoutError `not_allowed` if there are none
+   */
+  async #authorizations(
+    user: Pick<User, 'id' | 'expirationDate'>,
+    account: Pick<Account, 'id'>,
+    now: number,
+  ): Promise<{ authorizationIds: Id[]; until: number }> {
+    const rows = await this.#store.access.retrievals([{ userId: user.id, accountId: account.id }])
+    const held = rows.filter(({ timeframes }) => stateAt(timeframes, now).isWithin)
+    if (held.length === 0)
+      throw new CheckoutError(
+        'not_allowed',
+        'the account does not exist, or you may not check its secret out',
+        undefined,
+        rows.length > 0 ? 'it is outside the timeframes of the authorization' : undefined,
+      )
+    const end = endOfCheckout(together(rows.map(({ timeframes }) => timeframes)), now, now)
+    return {
+      authorizationIds: held.map(({ authorizationId }) => authorizationId),
+      until: Math.min(end, user.expirationDate ?? end),
+    }
   }
 
   /** @throws CheckoutError if there is none: a rule that cannot be evaluated denies */
@@ -262,11 +288,19 @@ export class Checkouts {
    * @throws CheckoutError `not_allowed` if the user has lost the authorization, `not_extendable` if the policy allows
    * no extension, or no more
    */
-  async extendedEnd(user: Pick<User, 'id'>, account: Account, checkout: Checkout): Promise<number> {
-    await this.#authorizations(user, account)
+  async extendedEnd(
+    user: Pick<User, 'id' | 'expirationDate'>,
+    account: Account,
+    checkout: Checkout,
+    now: number,
+  ): Promise<number> {
+    const { until } = await this.#authorizations(user, account, now)
     const { extension, maxDuration } = await this.#policyOf(account)
-    const end = Math.min(checkout.expires + extension * 1000, checkout.begin + maxDuration * 1000)
+    const allowed = Math.min(checkout.expires + extension * 1000, checkout.begin + maxDuration * 1000)
+    const end = Math.min(allowed, until)
     if (checkout.expires < end) return end
+    if (checkout.expires < allowed)
+      throw new CheckoutError('not_extendable', 'the timeframe of the authorization, or the user, ends then')
     throw new CheckoutError(
       'not_extendable',
       extension === 0

@@ -10,6 +10,8 @@ const RIGHTS: Readonly<Record<string, readonly [kind: string, column?: string]>>
   users: ['user', 'id'],
   user_groups: ['user_group', 'id'],
   user_group_members: ['user', 'user_id'],
+  user_group_timeframes: ['user_group', 'group_id'],
+  timeframes: ['everyone'],
   authorizations: ['user_group', 'user_group_id'],
   target_groups: ['target_group', 'id'],
   target_group_sessions: ['service', 'service_id'],
@@ -33,7 +35,7 @@ const RIGHTS: Readonly<Record<string, readonly [kind: string, column?: string]>>
 const OTHERS: Readonly<Record<string, string>> = {
   audit: 'tells what was',
   changes: 'the log itself',
-  checkouts: 'end by their own time, and no session rests on one',
+  checkouts: 'what is reviewed, and no session rests on one',
   host_keys: 'judged when a session connects',
   idempotency_claims: 'answers that are being made',
   idempotency_keys: 'answers that were given',
@@ -86,6 +88,15 @@ async function everything(): Promise<void> {
   })
   await store.accounts.setSealedCredentials(account.id, [{ type: 'password', sealed: new Uint8Array(1) }])
   await store.domains.setSealedAuthority(domain.id, { sealed: new Uint8Array(1), publicKey: 'key' })
+  const { id: timeframeId } = await store.timeframes.create({
+    timeframeName: 'day',
+    description: '',
+    isOvertimable: false,
+    timeZone: 'UTC',
+    periods: [],
+    isFactory: false,
+  })
+  await store.userGroups.update(userGroup.id, { timeframeIds: [timeframeId] })
   const actsFor = { userIds: [user.id], groupIds: [userGroup.id] }
   await store.apiKeys.create({ keyName: 'key', profile: 'user', ipSource: [], createdAt: 0, actsFor })
 }

@@ -6,6 +6,7 @@ export const CSV_FEATURES = {
   checkoutpolicies: 'policies',
   connectionpolicies: 'policies',
   passwordchangepolicies: 'policies',
+  timeframes: 'policies',
   users: 'users',
   usergroups: 'user_groups',
   devices: 'devices',

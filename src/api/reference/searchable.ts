@@ -15,9 +15,10 @@ import { SECRET_JOB_FIELDS } from '../../store/secret-jobs.ts'
 import { SERVICE_FIELDS } from '../../store/services.ts'
 import { SESSION_FIELDS } from '../../store/sessions.ts'
 import { TARGET_GROUP_FIELDS } from '../../store/target-groups.ts'
+import { TIMEFRAME_FIELDS } from '../../store/timeframes.ts'
 import { USER_GROUP_FIELDS } from '../../store/user-groups.ts'
 import { USER_FIELDS } from '../../store/users.ts'
-import { APPROVAL_FIELDS, TIMEFRAME_FIELDS } from '../resources/approvals.ts'
+import { APPROVAL_FIELDS } from '../resources/approvals.ts'
 import { SESSION_RIGHT_FIELDS, TARGET_FIELDS } from '../resources/targets.ts'
 
 /** By the collection's path. */

@@ -6,8 +6,6 @@ import { ApiError, type ErrorDetail } from '../http/errors.ts'
 
 /** By the event's object type. */
 export const LATER_FIELDS: Readonly<Record<string, readonly string[]>> = {
-  user: ['is_locked'],
-  usergroup: ['timeframes'],
   domain: ['vault_type', 'vault_plugin', 'api_url', 'api_key', 'force_service_account'],
   authorization: [
     'is_critical',
@@ -21,7 +19,6 @@ export const LATER_FIELDS: Readonly<Record<string, readonly string[]>> = {
     'mandatory_comment',
     'has_ticket',
     'mandatory_ticket',
-    'timeframes',
   ],
 }
 

@@ -1,8 +1,15 @@
 /** Copies of the database: made at one moment beside a writing process, and checked before use. */
 import { closeSync, openSync } from 'node:fs'
 import { backup, DatabaseSync } from 'node:sqlite'
-import { TRIGGERS } from '../migrations/0021-changes.ts'
+import { TRIGGERS as FIRST } from '../migrations/0021-changes.ts'
+import { TRIGGERS as OF_TIMEFRAMES } from '../migrations/0026-timeframes.ts'
 import { StoreError } from './errors.ts'
+
+/** The triggers that a database has from each migration on, with a table that it has made. */
+const TRIGGERS = [
+  { table: 'changes', triggers: FIRST },
+  { table: 'timeframes', triggers: OF_TIMEFRAMES },
+]
 
 /** Pages copied in one turn of the event loop. */
 const PAGES_AT_ONCE = 256
@@ -52,11 +59,16 @@ function requireOwnTriggers(database: DatabaseSync): void {
   const rows = database
     .prepare("select name, sql from sqlite_schema where type in ('trigger', 'view') order by name")
     .all()
-  const foreign = rows.find(({ name, sql }) => TRIGGERS.get(String(name)) !== sql)
+  // An older program's has no log of changes yet, or one that notes less.
+  const own = TRIGGERS.filter(({ table }) => has(database, table)).map(({ triggers }) => triggers)
+  const foreign = rows.find(({ name, sql }) => own.every((one) => one.get(String(name)) !== sql))
   if (foreign)
     throw new StoreError(`it has a trigger or a view (${foreign['name']}), which sallyport has not`)
-  // An older program's has no log of changes yet.
-  const hasLog = database.prepare("select 1 from sqlite_schema where name = 'changes'").get()
-  if (hasLog && rows.length < TRIGGERS.size)
-    throw new StoreError(`it has ${rows.length} triggers that note changes of rights, not ${TRIGGERS.size}`)
+  const expected = own.reduce((sum, { size }) => sum + size, 0)
+  if (rows.length < expected)
+    throw new StoreError(`it has ${rows.length} triggers that note changes of rights, not ${expected}`)
+}
+
+function has(database: DatabaseSync, table: string): boolean {
+  return database.prepare('select 1 from sqlite_schema where name = ?').get(table) !== undefined
 }

@@ -5,7 +5,9 @@
 export const version = 21
 
 /** For each table: the kind of object that a row is about, and the column of its id. Without one, it is about all. */
-const ABOUT: Readonly<Record<string, readonly [kind: string, column?: string]>> = {
+export type About = Readonly<Record<string, readonly [kind: string, column?: string]>>
+
+const ABOUT: About = {
   users: ['user', 'id'],
   user_groups: ['user_group', 'id'],
   user_group_members: ['user', 'user_id'],
@@ -49,11 +51,20 @@ function triggersOf([table, [kind, column]]: readonly [string, readonly [string,
   ]
 }
 
-/** SQLite's triggers by their names, as its schema has them. */
-export const TRIGGERS: ReadonlyMap<string, string> = new Map(Object.entries(ABOUT).flatMap(triggersOf))
+/** Returns SQLite's triggers of the tables by their names, as its schema has them. */
+export function sqliteTriggers(about: About): ReadonlyMap<string, string> {
+  return new Map(Object.entries(about).flatMap(triggersOf))
+}
+
+export const TRIGGERS = sqliteTriggers(ABOUT)
 
 /** Key of the lock that changes are noted under: `salc` as a number. */
 const LOCK = 0x73616c63
+
+/** Returns PostgreSQL's triggers of the tables. */
+export function postgresTriggers(about: About): string {
+  return Object.entries(about).map(triggerOf).join('')
+}
 
 const triggerOf = ([table, about]: readonly [string, readonly [string, string?]]) => `
 create trigger ${table}_changed after insert or update or delete on ${table}
@@ -86,7 +97,7 @@ begin
   end if;
   return null;
 end $$;
-${Object.entries(ABOUT).map(triggerOf).join('')}
+${postgresTriggers(ABOUT)}
 `
 
 export const sql = `

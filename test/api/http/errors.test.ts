@@ -166,8 +166,6 @@ describe('fields whose rule comes later', () => {
   it.each([
     ['/authorizations', { user_group: 'a', target_group: 'b', approval_required: true }, 'approval_required'],
     ['/authorizations', { user_group: 'a', target_group: 'b', is_critical: false }, 'is_critical'],
-    ['/users', { user_name: 'x', is_locked: true }, 'is_locked'],
-    ['/usergroups', { group_name: 'x', timeframes: ['allthetime'] }, 'timeframes'],
   ])('are refused by name: %s %o', async (path, body, field) => {
     const answer = await post(path, body)
     expect(answer.status).toBe(400)
