@@ -58,3 +58,8 @@ export function said(text: string, ...secrets: readonly string[]): string {
     .reduce((rest, secret) => rest.replaceAll(secret, '[secret]'), text)
   return wordsOf(hidden.trim().slice(0, MAX_SAID))
 }
+
+/** Returns the error of a job that was ended from outside, as by its time. */
+export function timedOut(): ChangeError {
+  return new ChangeError('timeout', 'the target did not answer in time')
+}

@@ -24,6 +24,8 @@ export interface Trust {
 
 export type NewSecret =
   | { type: 'password'; password: string }
+  /** The secret of the privileged mode of network devices. */
+  | { type: 'enable'; password: string }
   /** `privateKey` in OpenSSH's form, `publicKey` as a line of authorized_keys. */
   | { type: 'ssh_key'; privateKey: string; publicKey: string }
 
@@ -35,7 +37,7 @@ export type SignInSecret =
 export interface SignIn {
   login: string
   secret: SignInSecret
-  /** Secret of the account that the parameter `enable_account` names. */
+  /** The account's secret for the privileged mode of network devices, if one is stored. */
   enable?: string
 }
 

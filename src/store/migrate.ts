@@ -27,6 +27,7 @@ import * as sharedState from './migrations/0022-shared-state.ts'
 import * as idempotencyClaims from './migrations/0023-idempotency-claims.ts'
 import * as invitations from './migrations/0024-invitations.ts'
 import * as checkouts from './migrations/0025-checkouts.ts'
+import * as rotation from './migrations/0028-rotation.ts'
 
 /** In order; a released migration is never changed, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -53,6 +54,7 @@ export const MIGRATIONS: readonly Migration[] = [
   idempotencyClaims,
   invitations,
   checkouts,
+  rotation,
 ]
 
 /** Schema version of a database that this program has opened. */

@@ -351,7 +351,9 @@ export const TIERS: readonly Tier[] = [
           'src/model',
         ],
       },
-      'proxies/rotation': { may: ['proxies/wording', 'src/contract', 'src/model'] },
+      'proxies/rotation': {
+        may: ['proxies/net', 'proxies/ssh/transport', 'proxies/wording', 'src/contract', 'src/model'],
+      },
       'proxies/worker': {
         may: [
           'proxies/net',

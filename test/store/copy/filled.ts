@@ -1,6 +1,7 @@
 /** A store with rows in each table, through the repositories, and values that engines write differently. */
 import { chainRows } from '../../../src/audit/chain.ts'
 import type { SessionRecord } from '../../../src/model/objects.ts'
+import { DEFAULT_PASSWORD_CHANGE_POLICY } from '../../../src/model/password-change.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { newUser, smallEstate } from '../fixture.ts'
 
@@ -84,6 +85,29 @@ export async function fill(store: Store): Promise<void> {
   const key = { keyType: 'ssh-ed25519', fingerprint: 'SHA256:a', key: 'AAAA', firstSeen: 1 }
   await store.hostKeys.pinFirst({ deviceId: device.id, serviceId: service.id, ...key })
   await store.checkouts.create({ accountId: account.id, userId: user.id, begin: 1, expires: LARGEST }, true)
+  await store.domains.update(domain.id, {
+    change: {
+      isEnabled: true,
+      policyId: DEFAULT_PASSWORD_CHANGE_POLICY,
+      plugin: 'Unix',
+      parameters: { host: TEXTS[4] ?? '' },
+      adminAccountId: account.id,
+    },
+  })
+  await store.secretJobs.schedules(LARGEST)
+  const asked = {
+    accountId: account.id,
+    type: 'password',
+    kind: 'change',
+    cause: 'demand',
+    user: 'ops1',
+  } as const
+  const job = await store.secretJobs.add(
+    { ...asked, isForced: true, due: 1, created: 1 },
+    Uint8Array.of(0, 255),
+  )
+  await store.secretJobs.claim(job.id, 1, 2)
+  await store.secretJobs.begin(job.id, 2, 1, Uint8Array.of(1))
   const recording = { state: 'sealed', size: LARGEST, frames: 1, digest: 'ab' } as const
   await store.sessions.create(sessionRow('S1', { end: 2, reason: 'cut\0off', recording }))
   await store.sessions.create(sessionRow('S2'))
