@@ -176,7 +176,8 @@ export function isUntrusted(error: Error): boolean {
 function explained(error: Error, target: ChangeTarget): ChangeError {
   const name = nameOf(target)
   const text = said(error.message)
-  if (isUntrusted(error)) return new ChangeError('untrusted', `the certificate of ${name} is not trusted: ${text}`)
+  if (isUntrusted(error))
+    return new ChangeError('untrusted', `the certificate of ${name} is not trusted: ${text}`)
   const { code = '' } = error as NodeJS.ErrnoException
   if (code.startsWith('ERR_SSL_')) return new ChangeError('unreachable', `TLS with ${name} failed: ${text}`)
   if (/^(E[A-Z]+|ERR_STREAM_.*)$/.test(code)) return new ChangeError('unreachable', `${name}: ${text}`)
@@ -212,11 +213,12 @@ function dial(target: ChangeTarget, signal: AbortSignal): Promise<Socket> {
       socket.removeAllListeners()
     }
     signal.addEventListener('abort', onAbort, { once: true })
-    socket.once('error', (error) => fail(new ChangeError('unreachable', `${nameOf(target)}: ${said(error.message)}`)))
+    socket.once('error', (error) =>
+      fail(new ChangeError('unreachable', `${nameOf(target)}: ${said(error.message)}`)),
+    )
     socket.once('connect', () => {
       end()
       resolve(socket)
     })
   })
 }
-

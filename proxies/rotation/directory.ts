@@ -1,12 +1,6 @@
 /** LDAP (RFC 4511) for the plugins of directories: a connection by TLS, a bind, and words for refusals. */
 import { Buffer } from 'node:buffer'
-import {
-  BerReader,
-  Client,
-  PasswordPolicyControl,
-  PasswordPolicyError,
-  ResultCodeError,
-} from 'ldapts'
+import { BerReader, Client, PasswordPolicyControl, PasswordPolicyError, ResultCodeError } from 'ldapts'
 import type { ChangeTarget } from '../../src/contract/change.ts'
 import { Connection, nameOf } from './connection.ts'
 import { ChangeError, said } from './plugin.ts'
@@ -26,10 +20,7 @@ export const RESULT = {
   unwillingToPerform: 53,
 }
 /** The ExtendedRequest of RFC 4511 4.14.1, with message number 1. */
-const START_TLS = Buffer.from(
-  '301d0201017718801631' + '2e332e362e312e342e312e313436362e3230303337',
-  'hex',
-)
+const START_TLS = Buffer.from('301d0201017718801631' + '2e332e362e312e342e312e313436362e3230303337', 'hex')
 /** Longest reply to it. */
 const MAX_REPLY = 4096
 const EXTENDED_RESPONSE = 0x78
@@ -144,11 +135,7 @@ export function refusal(error: unknown, target: ChangeTarget, secrets: readonly 
   }
 }
 
-function explained(
-  error: Error,
-  target: ChangeTarget,
-  secrets: readonly string[],
-): ChangeError | undefined {
+function explained(error: Error, target: ChangeTarget, secrets: readonly string[]): ChangeError | undefined {
   const text = `${nameOf(target)}: ${said(error.message, ...secrets)}`
   if (error instanceof ResultCodeError) {
     const isAway = error.code === RESULT.busy || error.code === RESULT.unavailable
@@ -161,7 +148,9 @@ function explained(
 
 /** Returns a value for a filter, escaped (RFC 4515 3). */
 export function escapeFilter(value: string): string {
-  return [...Buffer.from(value, 'utf8')].map((byte) => (isPlain(byte) ? String.fromCharCode(byte) : hex(byte))).join('')
+  return [...Buffer.from(value, 'utf8')]
+    .map((byte) => (isPlain(byte) ? String.fromCharCode(byte) : hex(byte)))
+    .join('')
 }
 
 /** Returns a value for a name, escaped (RFC 4514 2.4). */

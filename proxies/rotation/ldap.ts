@@ -3,8 +3,8 @@
  */
 import { Attribute, BerWriter, Change, ResultCodeError } from 'ldapts'
 import type { ChangeTarget, SecretChange, SignIn } from '../../src/contract/change.ts'
-import { type Directory, escapeFilter, escapeName, inDirectory, RESULT, refusal } from './directory.ts'
 import { nameOf } from './connection.ts'
+import { type Directory, escapeFilter, escapeName, inDirectory, RESULT, refusal } from './directory.ts'
 import { ChangeError, type ChangePlugin, said } from './plugin.ts'
 import { newPasswordOf, passwordOf, textOf } from './secrets.ts'
 
@@ -32,7 +32,11 @@ export const ldap: ChangePlugin = {
 
   change(target, change, signal) {
     const { account, by, isAdministrator, next } = change
-    const password = newPasswordOf(next, /^[^\p{Cc}\p{Cs}]{1,256}$/u, 'of 1 to 256 characters that can be seen')
+    const password = newPasswordOf(
+      next,
+      /^[^\p{Cc}\p{Cs}]{1,256}$/u,
+      'of 1 to 256 characters that can be seen',
+    )
     const secrets = secretsOf(change, password)
     return inDirectory(target, signal, { ...securityOf(target), secrets }, async (directory) => {
       const name = await signIn(directory, by, secrets)
@@ -125,7 +129,10 @@ async function modify(
     const mayReplace = connection.target.parameters['modify_user_password'] === true
     if (!mayReplace || !(error instanceof ResultCodeError) || error.code !== RESULT.protocolError) throw error
     await client.modify(name, [
-      new Change({ operation: 'replace', modification: new Attribute({ type: 'userPassword', values: [next] }) }),
+      new Change({
+        operation: 'replace',
+        modification: new Attribute({ type: 'userPassword', values: [next] }),
+      }),
     ])
   }
 }

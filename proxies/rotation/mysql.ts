@@ -2,8 +2,9 @@
  * Users of MySQL and MariaDB. A value goes into a statement only after the session's quoting is known, whatever the
  * server's settings are.
  */
-import { createConnection, type Connection as MysqlConnection, type RowDataPacket } from 'mysql2'
+
 import { checkServerIdentity, type TLSSocket } from 'node:tls'
+import { createConnection, type Connection as MysqlConnection, type RowDataPacket } from 'mysql2'
 import type { ChangeTarget, SecretChange, SignIn } from '../../src/contract/change.ts'
 import { Connection, isUntrusted, nameOf, tlsName } from './connection.ts'
 import { ChangeError, type ChangePlugin, said } from './plugin.ts'
@@ -41,7 +42,11 @@ export const mysql: ChangePlugin = {
 
   async change(target, change, signal) {
     const { account, by, next } = change
-    const password = newPasswordOf(next, /^[^\p{Cc}\p{Cs}]{1,256}$/u, 'of 1 to 256 characters that can be seen')
+    const password = newPasswordOf(
+      next,
+      /^[^\p{Cc}\p{Cs}]{1,256}$/u,
+      'of 1 to 256 characters that can be seen',
+    )
     const hidden = account.secret.type === 'password' ? [account.secret.password, password] : [password]
     await signedIn(target, by, signal, async (client) => {
       const query = (text: string) => answerOf(client, text, target, hidden)
@@ -54,7 +59,10 @@ export const mysql: ChangePlugin = {
         },
       )
       if (!isStrict && password.includes('\\')) {
-        throw new ChangeError('refused_password', 'a user whose password has expired gets none with a backslash')
+        throw new ChangeError(
+          'refused_password',
+          'a user whose password has expired gets none with a backslash',
+        )
       }
       await query(statement(target, change, await versionOf(client), password))
     })
@@ -136,12 +144,16 @@ function clientOn(connection: Connection, user: string, password: string): Mysql
     charset: 'utf8mb4_bin',
     connectTimeout: 0,
     // Without these a server could ask for a file of this machine, or run a second statement.
-    flags: ['-LOCAL_FILES', '-MULTI_STATEMENTS', '-COMPRESS', '-CONNECT_ATTRS', '-MULTI_FACTOR_AUTHENTICATION'],
+    flags: [
+      '-LOCAL_FILES',
+      '-MULTI_STATEMENTS',
+      '-COMPRESS',
+      '-CONNECT_ATTRS',
+      '-MULTI_FACTOR_AUTHENTICATION',
+    ],
     multipleStatements: false,
     enableCleartextPlugin: false,
-    authPlugins: isSecure
-      ? {}
-      : { caching_sha2_password: refuseMethod, sha256_password: refuseMethod },
+    authPlugins: isSecure ? {} : { caching_sha2_password: refuseMethod, sha256_password: refuseMethod },
     ...(isSecure && { ssl: { ...authorities(target), rejectUnauthorized: true, minVersion: 'TLSv1.2' } }),
   })
   if (isSecure) checkIdentity(client, connection)
@@ -168,9 +180,7 @@ function checkIdentity(client: MysqlConnection, connection: Connection): void {
   side.startTLS = (onSecure) => {
     const greeting = PACKET_HEADER + connection.head.readUIntLE(0, 3)
     if (connection.received !== greeting) {
-      connection.fail(
-        new ChangeError('untrusted', `${nameOf(target)} sent bytes between clear text and TLS`),
-      )
+      connection.fail(new ChangeError('untrusted', `${nameOf(target)} sent bytes between clear text and TLS`))
       return
     }
     start((error) => {
@@ -185,7 +195,10 @@ function checkIdentity(client: MysqlConnection, connection: Connection): void {
 
 function untrusted(error: Error, target: ChangeTarget): ChangeError {
   if (isUntrusted(error)) {
-    return new ChangeError('untrusted', `the certificate of ${nameOf(target)} is not trusted: ${said(error.message)}`)
+    return new ChangeError(
+      'untrusted',
+      `the certificate of ${nameOf(target)} is not trusted: ${said(error.message)}`,
+    )
   }
   return new ChangeError('unreachable', `TLS with ${nameOf(target)} failed: ${said(error.message)}`)
 }
@@ -205,7 +218,9 @@ function answerOf(
 
 /** Returns the version of the greeting, which also an expired user has seen. */
 async function versionOf(client: MysqlConnection): Promise<string> {
-  const { _handshakePacket: greeting } = client as unknown as { _handshakePacket?: { serverVersion?: string } }
+  const { _handshakePacket: greeting } = client as unknown as {
+    _handshakePacket?: { serverVersion?: string }
+  }
   return greeting?.serverVersion ?? ''
 }
 
@@ -226,7 +241,8 @@ function refusal(error: Error, target: ChangeTarget, ...hidden: readonly string[
 function explained(error: Error, target: ChangeTarget, password: string): ChangeError | undefined {
   const { code = '' } = error as NodeJS.ErrnoException
   const text = `${nameOf(target)}: ${said(error.message, password)}`
-  if (code === 'HANDSHAKE_NO_SSL_SUPPORT') return new ChangeError('untrusted', `${nameOf(target)} offers no TLS`)
+  if (code === 'HANDSHAKE_NO_SSL_SUPPORT')
+    return new ChangeError('untrusted', `${nameOf(target)} offers no TLS`)
   if (code.startsWith('AUTH_SWITCH')) return new ChangeError('untrusted', text)
   if (code === 'PROTOCOL_CONNECTION_LOST') return new ChangeError('unreachable', text)
   if (/^(PROTOCOL|HANDSHAKE|MALFORMED)/.test(code)) return new ChangeError('unexpected_answer', text)

@@ -54,7 +54,10 @@ export const postgresql: ChangePlugin = {
           "select current_setting('server_version_num') as version",
         )
         if (!(Number(rows[0]?.version) >= FIRST_VERSION)) {
-          throw new ChangeError('unsupported', `${nameOf(target)} is older than PostgreSQL 10, so it knows no SCRAM`)
+          throw new ChangeError(
+            'unsupported',
+            `${nameOf(target)} is older than PostgreSQL 10, so it knows no SCRAM`,
+          )
         }
         await client.query(`alter role ${pg.escapeIdentifier(account.login)} password '${verifier}'`)
       })

@@ -4,15 +4,18 @@ import { ChangeError } from './plugin.ts'
 
 /** Returns the account's password. An empty one is no proof: protocols have meanings of their own for it. */
 export function passwordOf({ secret }: SignIn): string {
-  if (secret.type !== 'password') throw new ChangeError('unsupported', 'this kind of target knows passwords only')
+  if (secret.type !== 'password')
+    throw new ChangeError('unsupported', 'this kind of target knows passwords only')
   if (secret.password === '') throw new ChangeError('unsupported', 'an empty password is never sent')
   return secret.password
 }
 
 /** Returns the new password; `fits` describes all that the target can take. */
 export function newPasswordOf(next: NewSecret, fits: RegExp, words: string): string {
-  if (next.type !== 'password') throw new ChangeError('unsupported', 'this kind of target knows passwords only')
-  if (!fits.test(next.password)) throw new ChangeError('refused_password', `the new password must be ${words}`)
+  if (next.type !== 'password')
+    throw new ChangeError('unsupported', 'this kind of target knows passwords only')
+  if (!fits.test(next.password))
+    throw new ChangeError('refused_password', `the new password must be ${words}`)
   return next.password
 }
 

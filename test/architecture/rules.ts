@@ -352,7 +352,15 @@ export const TIERS: readonly Tier[] = [
         ],
       },
       'proxies/rotation': {
-        may: ['proxies/net', 'proxies/ssh/transport', 'proxies/wording', 'src/contract', 'src/model'],
+        may: [
+          'proxies/bytes',
+          'proxies/net',
+          'proxies/ssh/transport',
+          'proxies/telnet',
+          'proxies/wording',
+          'src/contract',
+          'src/model',
+        ],
       },
       'proxies/worker': {
         may: [

@@ -9,7 +9,11 @@ import type { CertificateFiles } from './vnc/certificate.ts'
 
 const SHARED = '/usr/share/mysql'
 /** The tables of the server itself, in this order (mariadb-install-db). */
-const SYSTEM_TABLES = ['mysql_system_tables.sql', 'mysql_performance_tables.sql', 'mysql_system_tables_data.sql']
+const SYSTEM_TABLES = [
+  'mysql_system_tables.sql',
+  'mysql_performance_tables.sql',
+  'mysql_system_tables_data.sql',
+]
 
 export interface Mariadb {
   port: number
