@@ -33,9 +33,9 @@ const SECURITY = { isSecure: true, startsTls: false }
 const FITS = /^[^\p{Cc}\p{Cs}]{1,127}$/u
 
 export const activeDirectory: ChangePlugin = {
-  verify(target, as, signal) {
+  async verify(target, as, signal) {
     const password = passwordOf(as)
-    return inDirectory(target, signal, { ...SECURITY, secrets: [password] }, async (directory) => {
+    return await inDirectory(target, signal, { ...SECURITY, secrets: [password] }, async (directory) => {
       const base = await baseOf(directory)
       const refused = await bind(directory, as, [password])
       if (refused === undefined) {
@@ -48,11 +48,11 @@ export const activeDirectory: ChangePlugin = {
     })
   },
 
-  change(target, change, signal) {
+  async change(target, change, signal) {
     const { account, by, isAdministrator, next } = change
     const password = newPasswordOf(next, FITS, 'of 1 to 127 characters that can be seen')
     const secrets = secretsOf(change, password)
-    return inDirectory(target, signal, { ...SECURITY, secrets }, async (directory) => {
+    return await inDirectory(target, signal, { ...SECURITY, secrets }, async (directory) => {
       const base = await baseOf(directory)
       const refused = await bind(directory, by, secrets)
       if (refused) throw new ChangeError('refused_sign_in', refused.message)

@@ -64,26 +64,37 @@ export class Connection {
     this.socket.destroy()
   }
 
-  /** Counts the bytes that the socket receives. Call before the first read. */
+  /** Counts the bytes of the socket, and fails the job where a library throws at them. Call before the first read. */
   watch(socket: Socket): void {
-    const push = socket.push.bind(socket)
-    socket.push = (chunk: Uint8Array | null, encoding?: BufferEncoding) => {
-      if (chunk !== null) {
-        this.received += chunk.length
-        if (this.head.length < HEAD) this.head = Buffer.concat([this.head, chunk]).subarray(0, HEAD)
-        if (this.received > MAX_RECEIVED) {
-          const most = `more than ${MAX_RECEIVED} bytes`
-          this.fail(new ChangeError('unexpected_answer', `${nameOf(this.target)} sent ${most} in one job`))
-          return false
-        }
+    const emit = socket.emit.bind(socket) as (event: string | symbol, ...values: unknown[]) => boolean
+    const read = (event: string | symbol, ...values: unknown[]): boolean => {
+      if (event !== 'data') return emit(event, ...values)
+      try {
+        return this.#count(values[0] as Buffer) && emit(event, ...values)
+      } catch (error) {
+        const words = said((error as Error).message)
+        this.fail(
+          new ChangeError('unexpected_answer', `${nameOf(this.target)} sent what cannot be read: ${words}`),
+        )
+        return true
       }
-      return push(chunk, encoding)
     }
+    socket.emit = read as typeof socket.emit
     // Libraries miss errors between their own listeners; the end of the connection ends the job.
     socket.on('error', (error) => this.#reject(explained(error, this.target)))
     socket.once('close', () =>
       this.#reject(new ChangeError('unreachable', `${nameOf(this.target)} closed the connection early`)),
     )
+  }
+
+  /** Returns false if the target has sent too much. */
+  #count(chunk: Buffer): boolean {
+    this.received += chunk.length
+    if (this.head.length < HEAD) this.head = Buffer.concat([this.head, chunk]).subarray(0, HEAD)
+    if (this.received <= MAX_RECEIVED) return true
+    const most = `more than ${MAX_RECEIVED} bytes`
+    this.fail(new ChangeError('unexpected_answer', `${nameOf(this.target)} sent ${most} in one job`))
+    return false
   }
 
   /** Continues with TLS: the certificate has to be of a trusted authority and for the target's name. */

@@ -52,6 +52,9 @@ export function inDirectory<T>(
         createConnection: () => connection.socket,
         strictDN: false,
       })
+      // The library only logs what it cannot read, and would wait for ever.
+      const { messageParser } = client as unknown as { messageParser: NodeJS.EventEmitter }
+      messageParser.on('error', (error: Error) => connection.fail(malformed(nameOf(target), error)))
       const bind = (name: string, password: string) => bindAs(client, target, name, password, secrets)
       return await work({ client, connection, bind })
     },

@@ -15,22 +15,27 @@ const WHO_AM_I = '1.3.6.1.4.1.4203.1.11.3'
 const DISTINGUISHED_NAME = /^[A-Za-z][A-Za-z0-9.-]*=.+/
 
 export const ldap: ChangePlugin = {
-  verify(target, as, signal) {
+  async verify(target, as, signal) {
     const password = passwordOf(as)
-    return inDirectory(target, signal, { ...securityOf(target), secrets: [password] }, async (directory) => {
-      const name = await nameIn(directory, as.login)
-      try {
-        await directory.bind(name, password)
-      } catch (error) {
-        if (error instanceof ResultCodeError && error.code === RESULT.invalidCredentials) return 'invalid'
-        throw error
-      }
-      await proveIdentity(directory)
-      return 'valid'
-    })
+    return await inDirectory(
+      target,
+      signal,
+      { ...securityOf(target), secrets: [password] },
+      async (directory) => {
+        const name = await nameIn(directory, as.login)
+        try {
+          await directory.bind(name, password)
+        } catch (error) {
+          if (error instanceof ResultCodeError && error.code === RESULT.invalidCredentials) return 'invalid'
+          throw error
+        }
+        await proveIdentity(directory)
+        return 'valid'
+      },
+    )
   },
 
-  change(target, change, signal) {
+  async change(target, change, signal) {
     const { account, by, isAdministrator, next } = change
     const password = newPasswordOf(
       next,
@@ -38,7 +43,7 @@ export const ldap: ChangePlugin = {
       'of 1 to 256 characters that can be seen',
     )
     const secrets = secretsOf(change, password)
-    return inDirectory(target, signal, { ...securityOf(target), secrets }, async (directory) => {
+    return await inDirectory(target, signal, { ...securityOf(target), secrets }, async (directory) => {
       const name = await signIn(directory, by, secrets)
       const entry = isAdministrator ? await nameIn(directory, account.login) : name
       try {

@@ -18,8 +18,6 @@ const SYSTEM_TABLES = [
 export interface Mariadb {
   port: number
   pid: number
-  /** The general log: all statements as the server writes them down. */
-  log(): string
   /** Runs statements as its administrator. */
   sql(...statements: string[]): Promise<RowDataPacket[]>
   stop(): Promise<void>
@@ -27,11 +25,8 @@ export interface Mariadb {
 
 export const MARIADB_ADMIN = { login: 'owner', password: 'Owner-Pass1' }
 
-/** Makes and starts a server, as the user that runs the tests. `settings` are options of mariadbd. */
-export async function startMariadb(
-  { cert, key }: CertificateFiles,
-  settings: readonly string[] = [],
-): Promise<Mariadb> {
+/** Makes and starts a server, as the user that runs the tests. */
+export async function startMariadb({ cert, key }: CertificateFiles): Promise<Mariadb> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-mariadb-'))
   const data = join(folder, 'data')
   mkdirSync(data)
@@ -59,14 +54,12 @@ export async function startMariadb(
     `create user '${MARIADB_ADMIN.login}'@'%' identified by '${MARIADB_ADMIN.password}';\n` +
       `grant all on *.* to '${MARIADB_ADMIN.login}'@'%' with grant option;\n`,
   )
-  const general = join(folder, 'general.log')
   const daemon = await startDaemon(
     program,
     [
       ...common,
       ...[`--port=${port}`, '--bind-address=127.0.0.1', '--skip-name-resolve', `--init-file=${init}`],
-      ...[`--ssl-cert=${cert}`, `--ssl-key=${key}`, '--general-log', `--general-log-file=${general}`],
-      ...settings,
+      ...[`--ssl-cert=${cert}`, `--ssl-key=${key}`],
     ],
     () => isListening(port),
     { timeout: 20_000 },
@@ -74,7 +67,6 @@ export async function startMariadb(
   return {
     port,
     pid: daemon.pid,
-    log: () => readFileSync(general, 'utf8'),
     sql: (...statements) => asOwner(port, statements),
     stop: async () => {
       await daemon.stop()
