@@ -74,7 +74,8 @@ async function startTls(connection: Connection): Promise<void> {
     } catch (error) {
       throw malformed(name, error)
     }
-    if ((length ?? bytes.length) > MAX_REPLY) throw malformed(name, new Error('too long'))
+    if (reader.length < 0 || (length ?? bytes.length) > MAX_REPLY)
+      throw malformed(name, new Error('an impossible length'))
     return length
   })
   let code: number | null

@@ -12,6 +12,8 @@ import { newPasswordOf, passwordOf, textOf } from './secrets.ts'
 
 /** Bytes before a packet's payload: its length and its number. */
 const PACKET_HEADER = 4
+/** Protocol::HandshakeV10. */
+const PROTOCOL_VERSION = 10
 
 /** Error numbers (MySQL, Server Error Message Reference; those from 4000 on are MariaDB's). */
 const ERROR = {
@@ -64,7 +66,7 @@ export const mysql: ChangePlugin = {
           'a user whose password has expired gets none with a backslash',
         )
       }
-      await query(statement(target, change, await versionOf(client), password))
+      await query(statement(target, change, versionOf(client), password))
     })
   },
 }
@@ -121,6 +123,7 @@ function signedIn(
       await new Promise<void>((resolve, reject) => {
         client.connect((error) => (error ? reject(refusal(error, target, password) ?? error) : resolve()))
       })
+      requireOrder(client, target)
       await work(client)
     },
   )
@@ -216,12 +219,22 @@ function answerOf(
   })
 }
 
+/** The greeting, and the packets whose number was not the next one, as the library keeps them. */
+interface Seen {
+  _handshakePacket?: { protocolVersion?: number; serverVersion?: string }
+  _outOfOrderPackets: readonly unknown[]
+}
+
+/** Refuses a sign-in that is none: the library takes any packets in any order, and zeros for success. */
+function requireOrder(client: MysqlConnection, target: ChangeTarget): void {
+  const { _handshakePacket: greeting, _outOfOrderPackets: astray } = client as unknown as Seen
+  if (greeting?.protocolVersion === PROTOCOL_VERSION && astray.length === 0) return
+  throw new ChangeError('unexpected_answer', `${nameOf(target)} does not speak the protocol of MySQL`)
+}
+
 /** Returns the version of the greeting, which also an expired user has seen. */
-async function versionOf(client: MysqlConnection): Promise<string> {
-  const { _handshakePacket: greeting } = client as unknown as {
-    _handshakePacket?: { serverVersion?: string }
-  }
-  return greeting?.serverVersion ?? ''
+function versionOf(client: MysqlConnection): string {
+  return (client as unknown as Seen)._handshakePacket?.serverVersion ?? ''
 }
 
 /** Returns the error of a refusal by the server, or undefined for another one. */
@@ -243,7 +256,8 @@ function explained(error: Error, target: ChangeTarget, password: string): Change
   const text = `${nameOf(target)}: ${said(error.message, password)}`
   if (code === 'HANDSHAKE_NO_SSL_SUPPORT')
     return new ChangeError('untrusted', `${nameOf(target)} offers no TLS`)
-  if (code.startsWith('AUTH_SWITCH')) return new ChangeError('untrusted', text)
+  if (code.startsWith('AUTH_SWITCH') || code === 'MYSQL_CLEAR_PASSWORD_NOT_ENABLED')
+    return new ChangeError('untrusted', text)
   if (code === 'PROTOCOL_CONNECTION_LOST') return new ChangeError('unreachable', text)
   if (/^(PROTOCOL|HANDSHAKE|MALFORMED)/.test(code)) return new ChangeError('unexpected_answer', text)
   return undefined

@@ -66,7 +66,7 @@ const PLUGINS: readonly [string, ChangePlugin, ChangeTarget['parameters']][] = [
 /** A bind response with the number of a request that was never sent. */
 const UNASKED = Buffer.from('300c02017f61070a010004000400', 'hex')
 
-describe.each(PLUGINS)('%s', (_name, plugin, parameters) => {
+describe.each(PLUGINS)('%s', (name, plugin, parameters) => {
   const verify = (port: number, signal = inTime()) =>
     outcomeOf(plugin.verify(targetAt(port, parameters), signInOf('alice', SECRET), signal))
 
@@ -100,7 +100,8 @@ describe.each(PLUGINS)('%s', (_name, plugin, parameters) => {
     expect(await verify(port)).toMatch(/^(unexpected_answer|unreachable|unclear|untrusted)$/)
     // The rest is in buffers of the system.
     expect(sent).toBeLessThan(64 * MAX_RECEIVED)
-    expect(heard()).not.toContain(SECRET)
+    // A bind without TLS is the password itself.
+    if (name !== 'LDAP') expect(heard()).not.toContain(SECRET)
   })
 })
 
