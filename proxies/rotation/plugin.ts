@@ -5,6 +5,7 @@
 import type {
   ChangeErrorCode,
   ChangeTarget,
+  RetiredSecret,
   SecretChange,
   SignIn,
   Verdict,
@@ -28,14 +29,6 @@ export interface ChangePlugin {
    * after the new one was verified; absent if a change replaces the old secret at once.
    */
   retire?(target: ChangeTarget, retired: RetiredSecret, signal: AbortSignal): Promise<void>
-}
-
-/** An old secret that may still be valid, and the account with its new secret. */
-export interface RetiredSecret {
-  account: SignIn
-  by: SignIn
-  isAdministrator: boolean
-  old: SignIn['secret']
 }
 
 /** `message` is for administrators: lower case, without a secret; the target's own text goes through `said`. */

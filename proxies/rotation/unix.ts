@@ -88,7 +88,7 @@ async function setOwn(opened: SshTarget, { account, next }: SecretChange): Promi
       )
       return
     }
-    // The prompt again: what was given is refused.
+    // Asks again: the answer was refused.
     if (answered.has(known)) {
       talk.fail(
         known === 'current'

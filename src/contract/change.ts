@@ -73,3 +73,31 @@ export const CHANGE_ERRORS = [
   'unclear',
 ] as const
 export type ChangeErrorCode = (typeof CHANGE_ERRORS)[number]
+
+/** An old secret that may still be valid, and the account with its new secret. */
+export interface RetiredSecret {
+  account: SignIn
+  by: SignIn
+  isAdministrator: boolean
+  old: SignInSecret
+}
+
+/** Version of the messages between the broker and a changer. */
+export const CHANGER_VERSION = 1
+
+export type ChangeJob =
+  | { work: 'verify'; plugin: string; target: ChangeTarget; as: SignIn }
+  | { work: 'change'; plugin: string; target: ChangeTarget; change: SecretChange }
+  | { work: 'retire'; plugin: string; target: ChangeTarget; retired: RetiredSecret }
+
+/** From the broker to a changer. */
+export type ToChanger =
+  | { type: 'begin'; version: number }
+  | { type: 'job'; id: number; job: ChangeJob; timeoutMs: number }
+  | { type: 'cancel'; id: number }
+
+/** From a changer to the broker. */
+export type FromChanger =
+  | { type: 'ready'; version: number }
+  | { type: 'done'; id: number; verdict?: Verdict }
+  | { type: 'failed'; id: number; code: ChangeErrorCode; message: string }

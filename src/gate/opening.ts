@@ -30,6 +30,7 @@ import {
   sessionFields,
   targetFields,
 } from './running.ts'
+import type { SecretChanges } from './secret-changes.ts'
 import { accessFor, openSession, termsFor } from './session-access.ts'
 import { whoFields } from './sign-ins.ts'
 import type { SignedIn } from './signed-in.ts'
@@ -47,6 +48,7 @@ export interface OpeningOptions {
   recordings: RecordingService
   running: RunningSessions
   grounds: () => Grounds
+  secretChanges?: Pick<SecretChanges, 'settled'>
   /** Milliseconds since the epoch. */
   now: () => number
 }
@@ -169,8 +171,10 @@ export class Opening {
 
   /** Runs `work` while no other user can claim the account, if its policy locks it. @throws Denial */
   async #withAccount<T>(person: User, accountId: Id | undefined, work: () => Promise<T>): Promise<T> {
-    const { store, running, now } = this.#options
+    const { store, running, now, secretChanges } = this.#options
     if (accountId === undefined) return await work()
+    if ((await secretChanges?.settled(accountId)) === false)
+      throw new Denial('the secret of this account is being changed: try again in a moment')
     const release = await claimAccount(store, running, accountId, person.id, now())
     if (typeof release !== 'function') {
       const until = release.until === undefined ? '' : ` until ${new Date(release.until).toISOString()}`
@@ -194,6 +198,10 @@ export class Opening {
   ): Promise<OpenAnswer> {
     const { store, now } = this.#options
     const { source, basis, kept } = signedIn
+    const { accountId } = found
+    // Read before the credential: one that is set in between ends the session.
+    const severedRevision =
+      accountId === undefined ? undefined : ((await store.accounts.find(accountId))?.severedRevision ?? 0)
     const terms = await termsFor(store, found)
     const logon =
       found.accountId === undefined && !logsInItself(found)
@@ -212,6 +220,7 @@ export class Opening {
       isRecorded: target.isRecorded,
       tellsWatched: ssh.tellWatched,
       basis,
+      ...(severedRevision !== undefined && { severedRevision }),
       hostCaKeys: ssh.hostCaKeys,
       usesPrivilegedPort: target.protocol === 'RLOGIN' && terms.policy.login.privilegedPort,
     }

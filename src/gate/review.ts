@@ -9,6 +9,7 @@ import type { Store } from '../store/store.ts'
 import { Changes } from './changes.ts'
 import { Due } from './due.ts'
 import type { RunningSession, RunningSessions } from './running.ts'
+import { SecretLook } from './secret-look.ts'
 import { TargetLook } from './target-look.ts'
 import { Touched } from './touched.ts'
 import { chosen, type Telling, Withdrawals } from './withdrawals.ts'
@@ -22,7 +23,7 @@ export const REVIEW_INTERVAL_MS = 1000
 const OVER = 'the user, the API key or the certificate of the sign-in has expired'
 
 export interface ReviewOptions extends GroundsOptions {
-  store: GroundsOptions['store'] & Pick<Store, 'access' | 'changes'>
+  store: GroundsOptions['store'] & Pick<Store, 'access' | 'accounts' | 'changes'>
   running: RunningSessions
   /** Ends the session, even if it was stopped before. Returns a function that writes the event. */
   stop: (session: RunningSession, reason: string) => Telling | undefined
@@ -119,7 +120,8 @@ export class Review {
     try {
       return (
         (await this.grounds().flawOf(session.basis, session.source.address)) ??
-        (await new TargetLook(this.#options.store).flawOf(session))
+        (await new TargetLook(this.#options.store).flawOf(session)) ??
+        (await new SecretLook(this.#options.store).flawOf(session))
       )
     } catch (error) {
       this.watch(session.basis)
@@ -168,6 +170,7 @@ export class Review {
     const { running, stop, others, store } = this.#options
     const grounds = this.grounds()
     const targets = new TargetLook(store)
+    const secrets = new SecretLook(store)
     const isTouched = (session: RunningSession) =>
       session.isWithdrawn === undefined && touched.hasSession(session)
     const sessions = await chosen(running, isTouched)
@@ -180,6 +183,10 @@ export class Review {
       {
         prepare: (some: readonly RunningSession[]) => targets.prepare(some),
         flawOf: (session: RunningSession) => targets.flawOf(session),
+      },
+      {
+        prepare: (some: readonly RunningSession[]) => secrets.prepare(some),
+        flawOf: (session: RunningSession) => secrets.flawOf(session),
       },
     ]) {
       await withdrawals.each(

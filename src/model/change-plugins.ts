@@ -39,6 +39,10 @@ export const COMMON_PARAMETERS = {
     maxLength: 255,
     description: "the target's address; for a local domain its device's",
   },
+  concurrency: {
+    type: 'integer',
+    description: 'accounts of the domain whose secrets are changed at a time, 1 unless given',
+  },
   port: { type: 'integer', description: "the target's port, if not a service's" },
 } as const satisfies Record<string, ChangeParameter>
 
@@ -67,7 +71,7 @@ const UNIX: ChangePluginKind = {
 
 /** Parameters of plugins with TLS. */
 const TLS_PARAMETERS = {
-  certificates: CA_PARAMETER,
+  ca: CA_PARAMETER,
   tls_name: {
     type: 'text',
     maxLength: 255,

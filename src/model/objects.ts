@@ -150,7 +150,7 @@ export interface Domain {
   /** How often the authority was set or removed. Counted by the store. */
   secretRevision?: number
   /** How the secrets of its accounts are changed; absent if they are not. */
-  change?: DomainChange
+  change?: DomainChange | undefined
 }
 
 /** How the secrets of a domain's accounts are changed. */

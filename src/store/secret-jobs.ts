@@ -220,14 +220,23 @@ export function secretJobRepository({ db, newId }: StoreContext): SecretJobRepos
         await end(tx, row, now, { outcome, code, message })
       }),
 
-    retry: (id, lease, { due, attempts, code, message }) =>
+    retry: (id, lease, { due, attempts, isOldProved, code, message }) =>
       inTransaction(db, async (tx) => {
-        await held(tx, id, lease)
+        const { account_id, type } = await held(tx, id, lease)
+        if (isOldProved) {
+          await dropPending(tx, account_id, type, 'next')
+          await setState(tx, account_id, { secret_state: 'ok' })
+        }
         await tx
           .updateTable('secret_jobs')
-          .set({ due, attempts, lease: 0, code, message })
+          .set({ due, attempts, lease: 0, code, message, ...(isOldProved && { step: 'waiting' }) })
           .where('id', '=', id)
           .execute()
+      }),
+
+    release: () =>
+      inTransaction(db, async (tx) => {
+        await tx.updateTable('secret_jobs').set({ lease: 0 }).where('ended', 'is', null).execute()
       }),
 
     wake: (accountId, due) =>
@@ -241,18 +250,6 @@ export function secretJobRepository({ db, newId }: StoreContext): SecretJobRepos
           .where('due', '>', due)
           .execute()
       }),
-
-    async isChanging(accountId, now) {
-      const row = await open(db)
-        .clearSelect()
-        .select('id')
-        .where('account_id', '=', accountId)
-        .where('kind', '=', 'change')
-        .where('step', '=', 'begun')
-        .where('lease', '>', now)
-        .executeTakeFirst()
-      return row !== undefined
-    },
 
     async find(id) {
       const row = await db.selectFrom('secret_jobs').selectAll().where('id', '=', id).executeTakeFirst()

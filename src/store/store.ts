@@ -415,15 +415,16 @@ export interface SecretJobRepository {
       message: string
     },
   ): Promise<void>
+  /** Ends the lease until `due`. The next secret is removed, so that the job begins anew, only if the stored one was proved. */
   retry(
     id: Id,
     lease: number,
-    later: { due: number; attempts: number; code: string; message: string },
+    later: { due: number; attempts: number; isOldProved?: boolean; code: string; message: string },
   ): Promise<void>
+  /** Ends the leases of all jobs: those of a broker that has ended. */
+  release(): Promise<void>
   /** Makes the account's jobs that have not begun due at this time, unless they are before. */
   wake(accountId: Id, due: number): Promise<void>
-  /** Whether the account's secret is being changed. */
-  isChanging(accountId: Id, now: number): Promise<boolean>
   find(id: Id): Promise<SecretJob | undefined>
   list(accountId: Id, page?: Page): Promise<Listed<SecretJob>>
   /** Returns until when the schedules of each domain were run; those of a new one begin now. */

@@ -70,6 +70,7 @@ const CHECKOUT_CODES: Readonly<Record<CheckoutRefusal, ErrorCode>> = {
   too_long: 'invalid_field',
   not_extendable: 'not_extendable',
   not_out: 'not_found',
+  changing: 'secret_changing',
 }
 
 /** Converts an error to the API's form. */

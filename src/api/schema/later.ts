@@ -9,8 +9,6 @@ export const LATER_FIELDS: Readonly<Record<string, readonly string[]>> = {
   user: ['is_locked'],
   usergroup: ['timeframes'],
   domain: ['vault_type', 'vault_plugin', 'api_url', 'api_key', 'force_service_account'],
-  account: ['auto_change_password'],
-  checkoutpolicy: ['change_credentials_at_checkin'],
   authorization: [
     'is_critical',
     'approval_required',
