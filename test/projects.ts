@@ -59,7 +59,6 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/proxies/rdp/connection.test.ts',
     'test/proxies/rdp/back/{back,targets}.test.ts',
     'test/proxies/rdp/front/front.test.ts',
-    'test/proxies/rotation/{databases,devices,directories,hostile}.test.ts',
     'test/proxies/session/hash/hasher.test.ts',
     'test/proxies/ssh/back/target-sign-in.test.ts',
     'test/proxies/ssh/codec/classify.test.ts',
