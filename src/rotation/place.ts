@@ -18,7 +18,10 @@ export interface ChangePlace {
   administrator: Account | undefined
 }
 
-type PlaceStore = Pick<Store, 'accounts' | 'devices' | 'services' | 'hostKeys' | 'passwordChangePolicies'>
+type PlaceStore = Pick<
+  Store,
+  'accounts' | 'domains' | 'devices' | 'services' | 'hostKeys' | 'passwordChangePolicies'
+>
 
 export const kindOf = (plugin: string): ChangePluginKind | undefined =>
   Object.hasOwn(CHANGE_PLUGINS, plugin) ? CHANGE_PLUGINS[plugin as ChangePluginName] : undefined
@@ -28,9 +31,9 @@ export async function placeOf(store: PlaceStore, accountId: Id): Promise<ChangeP
   const [placed] = await store.accounts.meant({ account: accountId }, 1)
   if (!placed) return 'the account is gone'
   const { account, device } = placed
-  const domain = placed.domain
-  const { change } = domain
-  if (!change?.isEnabled) return "the account's domain does not change passwords"
+  const domain = await store.domains.find(account.domainId)
+  const change = domain?.change
+  if (!domain || !change?.isEnabled) return "the account's domain does not change passwords"
   const kind = kindOf(change.plugin)
   if (!kind) return `there is no plugin ${change.plugin}`
   const policy = await store.passwordChangePolicies.find(change.policyId)

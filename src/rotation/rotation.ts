@@ -102,13 +102,13 @@ export class Rotation {
    * @throws DuplicateError if one is wanted while a change is under way
    */
   async change(
-    { account, domain }: { account: Account; domain: Domain },
+    account: Account,
     asked: { cause: ChangeCause; user: string; isForced: boolean; types?: readonly CredentialType[] },
     wanted?: Credential,
   ): Promise<SecretJob[]> {
     const { store, vault, now } = this.#options
     const { cause, user, isForced, types = account.credentialTypes } = asked
-    const changed = changeable(domain)
+    const changed = changeable(await store.domains.find(account.domainId))
     const jobs: SecretJob[] = []
     for (const type of types) {
       if (!changed.includes(type) || !account.credentialTypes.includes(type)) continue
@@ -141,10 +141,10 @@ export class Rotation {
   async onReturn(accountId: Id, cause: 'checkin' | 'session', user: string): Promise<void> {
     const { store } = this.#options
     const [placed] = await store.accounts.meant({ account: accountId }, 1)
-    if (!placed || placed.account.isKept || !placed.domain.change?.isEnabled) return
+    if (!placed || placed.account.isKept) return
     const policyId = placed.account.checkoutPolicyId ?? DEFAULT_CHECKOUT_POLICY
     const policy = await store.checkoutPolicies.find(policyId)
-    if (policy?.changesAtCheckin) await this.change(placed, { cause, user, isForced: false })
+    if (policy?.changesAtCheckin) await this.change(placed.account, { cause, user, isForced: false })
   }
 
   /** Reports that a checkout or session has ended: changes that waited for it may begin. */
@@ -320,6 +320,6 @@ export class Rotation {
 }
 
 /** Returns the types of secrets that the domain changes. */
-function changeable(domain: Domain): readonly CredentialType[] {
-  return domain.change?.isEnabled ? (kindOf(domain.change.plugin)?.credentials ?? []) : []
+function changeable(domain: Domain | undefined): readonly CredentialType[] {
+  return domain?.change?.isEnabled ? (kindOf(domain.change.plugin)?.credentials ?? []) : []
 }

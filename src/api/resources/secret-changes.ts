@@ -124,12 +124,11 @@ export function registerSecretChanges(app: Api, { deps, answers }: Context): voi
 
   const ask = async (
     request: FastifyRequest,
-    placed: Placed,
+    { account }: Placed,
     given: readonly Credential[],
     types: readonly CredentialType[] | undefined,
     isForced: boolean,
   ): Promise<SecretJob[]> => {
-    const { account } = placed
     if (given.length > 0 && (account.secretState === 'unknown' || account.secretState === 'pending'))
       throw fieldError(
         'invalid_field',
@@ -144,7 +143,7 @@ export function registerSecretChanges(app: Api, { deps, answers }: Context): voi
     const jobs: SecretJob[] = []
     for (const type of wanted) {
       const secret = given.find((one) => one.type === type)
-      jobs.push(...(await rotation.change(placed, { ...asked, types: [type] }, secret)))
+      jobs.push(...(await rotation.change(account, { ...asked, types: [type] }, secret)))
     }
     if (jobs.length > 0) return jobs
     throw new ApiError('not_changeable')
