@@ -48,7 +48,7 @@ export interface PasswordChangePolicy extends PasswordRules {
   isFactory: boolean
 }
 
-export const DEFAULT_PASSWORD_CHANGE_POLICY: Id = '00000000000000000000000401'
+export const DEFAULT_PASSWORD_CHANGE_POLICY: Id = '00000000000000000000000501'
 
 export const CHANGE_CAUSES = ['checkin', 'session', 'schedule', 'demand'] as const
 export type ChangeCause = (typeof CHANGE_CAUSES)[number]

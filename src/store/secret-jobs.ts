@@ -24,7 +24,8 @@ export const SECRET_JOB_FIELDS = {
 } as const
 
 export function secretJobRepository({ db, newId }: StoreContext): SecretJobRepository {
-  const open = (from: Db) => from.selectFrom('secret_jobs').selectAll('secret_jobs').where('ended', 'is', null)
+  const open = (from: Db) =>
+    from.selectFrom('secret_jobs').selectAll('secret_jobs').where('ended', 'is', null)
   /** @throws ChangedError if the job has ended, or another runner has it */
   const held = async (tx: Tx, id: Id, lease: number): Promise<SecretJobRow> => {
     const row = await open(tx).where('id', '=', id).where('lease', '=', lease).executeTakeFirst()

@@ -9,10 +9,13 @@ import { workerCage } from '../confine/worker-cage.ts'
 import { HANDLES_DESCRIPTOR, MESSAGES_DESCRIPTOR, WORKER_DESCRIPTORS } from '../contract/worker.ts'
 import type { WorkerCommand } from './process.ts'
 
-const programAt = (path: string) =>
-  fileURLToPath(new URL(`../../proxies/${path}${extname(import.meta.url)}`, import.meta.url))
-const PROGRAM = programAt('worker/main')
-const CHANGER = programAt('rotation/main')
+// The build finds programs by this form (bin/bundle.mjs).
+const PROGRAM = fileURLToPath(
+  new URL(`../../proxies/worker/main${extname(import.meta.url)}`, import.meta.url),
+)
+const CHANGER = fileURLToPath(
+  new URL(`../../proxies/rotation/main${extname(import.meta.url)}`, import.meta.url),
+)
 const CHANGER_MEMORY = 512 * 1024 ** 2
 /** Variables of the broker that a worker keeps: they decide on names, times and allocation, and hold no secret. */
 const KEPT = ['TZ', 'LANG', 'LC_ALL', 'RES_OPTIONS', 'MALLOC_ARENA_MAX', 'MALLOC_TRIM_THRESHOLD_'] as const

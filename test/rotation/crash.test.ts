@@ -10,10 +10,11 @@ import { Rotation } from '../../src/rotation/rotation.ts'
 import type { Store } from '../../src/store/store.ts'
 import { newAccount } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
+import { times } from '../times.ts'
 import { type Behaviour, FakeTarget, type RotationWorld, rotationWorld } from './fixture.ts'
 
 /** 1,000 when there is time. */
-const ACCOUNTS = often(100)
+const ACCOUNTS = times(100, 1_000)
 
 class Crash extends Error {}
 
@@ -137,7 +138,7 @@ it('never loses a secret, whatever the target does and wherever the broker dies'
         }
       },
     ),
-    { numRuns: often(25) },
+    { numRuns: times(25, 500) },
   )
 })
 

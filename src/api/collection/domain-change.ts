@@ -29,10 +29,12 @@ function schemaOf({ type, description, maxLength = MAX_PARAMETER }: ChangeParame
   return Type.String({ maxLength, description })
 }
 
-const Parameters = exact(
-  parameters,
-  'of the plugin; an update replaces them all. Where the target is: `host`, `port`; of a local domain its device has it',
-)
+const Parameters = Type.Object(parameters, {
+  additionalProperties: false,
+  title: 'PasswordChangeParameters',
+  description:
+    'of the plugin; an update replaces them all. Where the target is: `host`, `port`; of a local domain its device has it',
+})
 const fields = {
   enable_password_change: Type.Boolean({ description: 'whether secrets of the accounts are changed' }),
   password_change_policy: name('which secrets are made, and when', 'default'),
@@ -69,9 +71,15 @@ export async function domainChangeOf(
   const names = Object.keys(domainChangeIn) as (keyof typeof domainChangeIn)[]
   if (names.every((one) => body[one] === undefined)) return {}
   if (!reaches(callerOf(request).rights.accounts, 'modify')) throw new ApiError('forbidden')
+  // A table has empty cells for texts that are not there.
+  const given =
+    body.password_change_plugin_parameters &&
+    (Object.fromEntries(
+      Object.entries(body.password_change_plugin_parameters).filter(([, value]) => value !== ''),
+    ) as DomainChange['parameters'])
   const plugin = body.password_change_plugin === undefined ? own?.change?.plugin : body.password_change_plugin
   if (plugin === undefined || plugin === null) {
-    if (body.enable_password_change || body.admin_account || body.password_change_plugin_parameters)
+    if (body.enable_password_change || body.admin_account || Object.keys(given ?? {}).length > 0)
       throw fieldError('invalid_field', 'password_change_plugin', 'name the kind of the target')
     return { change: undefined }
   }
@@ -84,12 +92,10 @@ export async function domainChangeOf(
   )
   if (kind.credentials.some((type) => type !== 'ssh_key'))
     check('password_change_policy', policyFlaw(policy, kind))
-  const given = (body.password_change_plugin_parameters ??
-    own?.change?.parameters ??
-    {}) as DomainChange['parameters']
-  checkParameters(kind.parameters, given)
+  const used = given ?? own?.change?.parameters ?? {}
+  checkParameters(kind.parameters, used)
   const isEnabled = body.enable_password_change ?? own?.change?.isEnabled ?? false
-  if (isEnabled && !isLocal && given['host'] === undefined)
+  if (isEnabled && !isLocal && used['host'] === undefined)
     throw fieldError('invalid_field', `${PARAMETERS}/host`, 'a global domain has no device: name the host')
   const adminAccountId = await administratorOf(store, body.admin_account, own)
   return {
@@ -97,7 +103,7 @@ export async function domainChangeOf(
       isEnabled,
       policyId: policy.id,
       plugin,
-      parameters: given,
+      parameters: used,
       ...(adminAccountId !== undefined && { adminAccountId }),
     },
   }

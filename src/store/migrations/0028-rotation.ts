@@ -26,7 +26,7 @@ create table password_change_policies (
 ) strict;
 insert into password_change_policies (id, policy_name, name_key, description, password_length, lower_chars,
     upper_chars, digit_chars, special_chars, exclude_chars, ssh_key_type, time_zone, is_factory)
-  values ('00000000000000000000000401', 'default', 'default', 'of domains that name no other', 24, 1, 1, 1, 1,
+  values ('00000000000000000000000501', 'default', 'default', 'of domains that name no other', 24, 1, 1, 1, 1,
     '', 'ed25519', 'UTC', 1);
 
 -- empty: none

@@ -168,12 +168,6 @@ describe('fields whose rule comes later', () => {
     ['/authorizations', { user_group: 'a', target_group: 'b', is_critical: false }, 'is_critical'],
     ['/users', { user_name: 'x', is_locked: true }, 'is_locked'],
     ['/usergroups', { group_name: 'x', timeframes: ['allthetime'] }, 'timeframes'],
-    [
-      '/checkoutpolicies',
-      { policy_name: 'x', change_credentials_at_checkin: true },
-      'change_credentials_at_checkin',
-    ],
-    ['/accounts', { account_name: 'x', device: 'y', auto_change_password: true }, 'auto_change_password'],
   ])('are refused by name: %s %o', async (path, body, field) => {
     const answer = await post(path, body)
     expect(answer.status).toBe(400)
