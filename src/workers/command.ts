@@ -9,7 +9,7 @@ import { workerCage } from '../confine/worker-cage.ts'
 import { HANDLES_DESCRIPTOR, MESSAGES_DESCRIPTOR, WORKER_DESCRIPTORS } from '../contract/worker.ts'
 import type { WorkerCommand } from './process.ts'
 
-// The build finds programs by this form (bin/bundle.mjs).
+// The build finds programs by these literals.
 const PROGRAM = fileURLToPath(
   new URL(`../../proxies/worker/main${extname(import.meta.url)}`, import.meta.url),
 )
