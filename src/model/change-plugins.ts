@@ -69,7 +69,125 @@ const UNIX: ChangePluginKind = {
   },
 }
 
+/** Parameters of plugins with TLS. */
+const TLS_PARAMETERS = {
+  ca: CA_PARAMETER,
+  tls_name: {
+    type: 'text',
+    maxLength: 255,
+    description: "the name in the target's certificate, if not its host",
+  },
+} as const satisfies Record<string, ChangeParameter>
+
+const INSECURE_PARAMETER = {
+  type: 'flag',
+  description: 'true: no TLS; a listener on the network reads or learns the secrets',
+} as const satisfies ChangeParameter
+
+const LDAP: ChangePluginKind = {
+  credentials: ['password'],
+  protocols: [],
+  port: 636,
+  forbidden: '',
+  maxLength: 256,
+  parameters: {
+    ...COMMON_PARAMETERS,
+    ...TLS_PARAMETERS,
+    start_tls: { type: 'flag', description: 'true: TLS begins by StartTLS, as on port 389' },
+    insecure: INSECURE_PARAMETER,
+    user_dn: { type: 'text', description: 'the name of an entry, with `{login}` for the login' },
+    search_base: { type: 'text', description: 'where entries are looked for, if `user_dn` is absent' },
+    search_filter: {
+      type: 'text',
+      description: 'the filter that finds one, with `{login}`; default `(uid={login})`',
+    },
+    modify_user_password: {
+      type: 'flag',
+      description: 'true: `userPassword` is replaced at servers without the operation of RFC 3062',
+    },
+  },
+}
+
+const ACTIVE_DIRECTORY: ChangePluginKind = {
+  credentials: ['password'],
+  protocols: [],
+  port: 636,
+  forbidden: '',
+  maxLength: 127,
+  parameters: {
+    ...COMMON_PARAMETERS,
+    ...TLS_PARAMETERS,
+    domain: { type: 'text', maxLength: 255, description: "the domain's DNS name, for logins without one" },
+    search_base: { type: 'text', description: "where accounts are looked for; default the domain's root" },
+  },
+}
+
+const MYSQL: ChangePluginKind = {
+  credentials: ['password'],
+  protocols: [],
+  port: 3306,
+  forbidden: '\\',
+  maxLength: 256,
+  parameters: {
+    ...COMMON_PARAMETERS,
+    ...TLS_PARAMETERS,
+    insecure: INSECURE_PARAMETER,
+    account_hosts: {
+      type: 'text',
+      description: 'the host parts whose users an administrator changes, with commas; default `%`',
+    },
+  },
+}
+
+const POSTGRESQL: ChangePluginKind = {
+  credentials: ['password'],
+  protocols: [],
+  port: 5432,
+  forbidden: '',
+  maxLength: 256,
+  parameters: {
+    ...COMMON_PARAMETERS,
+    ...TLS_PARAMETERS,
+    insecure: INSECURE_PARAMETER,
+    database: { type: 'text', maxLength: 63, description: 'the database to sign in to; default `postgres`' },
+  },
+}
+
+const CISCO: ChangePluginKind = {
+  credentials: ['password', 'enable'],
+  protocols: ['SSH', 'TELNET'],
+  port: 22,
+  // Space and `?` mean something at any place of a line, the others at some.
+  forbidden: ' ?!"#\';\\|',
+  maxLength: 64,
+  parameters: {
+    ...COMMON_PARAMETERS,
+    host_keys: UNIX.parameters['host_keys']!,
+    transport: {
+      type: 'text',
+      choices: ['SSH', 'TELNET'],
+      description: 'how the target is reached without a service; Telnet is clear text; default `SSH`',
+    },
+    password_command: {
+      type: 'text',
+      choices: ['username secret', 'username password', 'password'],
+      description: 'the command that sets a password; default `username secret`',
+    },
+    enable_command: {
+      type: 'text',
+      choices: ['enable secret', 'enable password'],
+      description: 'the command that sets the secret for `enable`; default `enable secret`',
+    },
+    skip_save: { type: 'flag', description: 'true: no `write memory` after a change' },
+  },
+}
+
 export const CHANGE_PLUGINS = {
   Unix: UNIX,
+  LDAP,
+  ActiveDirectory: ACTIVE_DIRECTORY,
+  MySQL: MYSQL,
+  PostgreSQL: POSTGRESQL,
+  Cisco: CISCO,
 } as const satisfies Readonly<Record<string, ChangePluginKind>>
 export type ChangePluginName = keyof typeof CHANGE_PLUGINS

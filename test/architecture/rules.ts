@@ -353,8 +353,10 @@ export const TIERS: readonly Tier[] = [
       },
       'proxies/rotation': {
         may: [
+          'proxies/bytes',
           'proxies/net',
           'proxies/ssh/transport',
+          'proxies/telnet',
           'proxies/wording',
           'src/confine',
           'src/contract',
