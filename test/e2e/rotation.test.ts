@@ -81,7 +81,9 @@ test('is changed when a checkout is returned', async () => {
   const again = await checkout()
   expect(again.password).not.toBe(out.password)
   // A session waits for nothing, and is followed by a change too, once the checkout is returned.
+  const before = (await broker.must<unknown[]>('GET', '/sessions?status=closed')).length
   expect(await session()).toBe('in\n')
+  await bastion.closedSessions(before + 1)
   await broker.must('PUT', '/checkoutpolicies/default', { change_credentials_at_checkin: false })
   await broker.must('POST', `/accounts/${ref}/checkin`, { checkout_id: again.checkout_id })
   await until(
