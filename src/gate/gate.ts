@@ -10,6 +10,8 @@ import type { Audit } from '../audit/events/catalogue.ts'
 import type { EventFields } from '../audit/events/fields.ts'
 import type {
   AppendRecordingRequest,
+  AskCommandAnswer,
+  AskCommandRequest,
   AuthenticateAnswer,
   AuthenticateRequest,
   BeginRecordingRequest,
@@ -323,6 +325,15 @@ export class BrokerGate implements Gate {
 
   async live(request: LiveRequest): Promise<LiveAnswer> {
     return this.#live.take(request)
+  }
+
+  async askCommand({ session }: AskCommandRequest): Promise<AskCommandAnswer> {
+    this.#running.get(session)
+    return { result: 'refused', message: 'no approver can be asked' }
+  }
+
+  async withdraw({ identity }: { identity: string; approval: string }): Promise<void> {
+    if (!this.#signIns.has(identity)) throw new Error('this identity is no longer signed in')
   }
 
   async leave({ identity }: { identity: string }): Promise<void> {
