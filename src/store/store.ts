@@ -13,6 +13,7 @@ import type {
   Checkout,
   CheckoutPolicy,
   CheckoutRecord,
+  Conditions,
   ConnectionPolicy,
   Device,
   Domain,
@@ -359,6 +360,8 @@ export interface CheckoutRepository {
   active(accountId: Id, now: number): Promise<Checkout[]>
   /** Returns checkouts by the user that are open at `now`. */
   ofUser(userId: Id, now: number): Promise<Checkout[]>
+  /** Returns checkouts that are out at `now`, but whose approval holds no longer. */
+  revoked(now: number, limit: number): Promise<Checkout[]>
   /** Returns the oldest checkouts that expired without a return. */
   expired(now: number, limit: number): Promise<Checkout[]>
   /** Creates a checkout in one transaction. Fails with DuplicateError if `exclusive` and another is open. */
@@ -447,7 +450,12 @@ export interface TargetRow {
   authorizationSubprotocols: Authorization['subprotocols']
   isRecorded: boolean
   recordingMode: Authorization['recordingMode']
+  /** Absent if the authorization sets none. */
+  conditions?: RowConditions
 }
+
+/** The part of an authorization's conditions that decides which row opens a target. */
+export type RowConditions = Omit<Conditions, 'approverGroupIds' | 'approvalTimeout' | 'singleConnection'>
 
 /** `device` is a name. */
 export interface TargetFilter {
@@ -491,6 +499,7 @@ export type ChangeKind =
   | 'domain'
   | 'account'
   | 'api_key'
+  | 'approval'
   | 'everyone'
 
 /** A change of rights. `object` is an id, which says nothing if the change is about everyone. */
