@@ -5,6 +5,21 @@ import type { Conditions } from './objects.ts'
 type Flags = Pick<Conditions, 'hasComment' | 'mandatoryComment' | 'hasTicket' | 'mandatoryTicket'>
 type Quorums = Pick<Conditions, 'approvalRequired' | 'activeQuorum' | 'inactiveQuorum'>
 
+/** The conditions of an authorization that sets none. */
+export const NO_CONDITIONS: Conditions = {
+  isCritical: false,
+  approvalRequired: false,
+  approverGroupIds: [],
+  activeQuorum: 1,
+  inactiveQuorum: 0,
+  approvalTimeout: 0,
+  singleConnection: false,
+  hasComment: false,
+  mandatoryComment: false,
+  hasTicket: false,
+  mandatoryTicket: false,
+}
+
 /**
  * Returns how many approvers have to agree now: 0 if none has to, or undefined if nothing opens now. `isActive`:
  * whether the requester is within a timeframe.
@@ -63,8 +78,7 @@ export function conditionsFlaw(conditions: Conditions, approvers: number): Condi
     activeQuorum >= inactiveQuorum
       ? (['active_quorum', activeQuorum] as const)
       : (['inactive_quorum', inactiveQuorum] as const)
-  if (most === 0)
-    return { field, message: 'approval_required needs a quorum, within timeframes or outside' }
+  if (most === 0) return { field, message: 'approval_required needs a quorum, within timeframes or outside' }
   if (most > approvers) {
     const there = approvers === 1 ? 'there is one user' : `there are ${approvers} users`
     return { field, message: `${there} in the groups of approvers, so ${most} can never agree` }

@@ -13,9 +13,8 @@ import {
 } from '../model/approvals.ts'
 import type { Id } from '../model/objects.ts'
 import { reaches } from '../model/profiles.ts'
-import { jsonList } from './engine/json.ts'
-import { keptQuery } from './engine/kept-query.ts'
 import { inTransaction } from './engine/commits.ts'
+import { keptQuery } from './engine/kept-query.ts'
 import type { ApprovalAnswerRow, ApprovalRow, Db, StoreContext } from './migrations/schema.ts'
 import { profileRepository } from './profiles.ts'
 import { listed, type Tx } from './query.ts'
@@ -84,30 +83,25 @@ export function approvalRepository(context: StoreContext): ApprovalRepository {
     },
 
     async list(filter, page) {
-      return listed(visible(db, filter), shown, APPROVAL_FIELDS, ['-creation'], page)
+      return listed(visible(db, filter), (row) => approval(row, []), APPROVAL_FIELDS, ['-creation'], page)
     },
 
     create: (object, limits) =>
       inTransaction(db, async (tx) => {
-        const pending = tx
-          .selectFrom('approvals')
-          .select(sql<number>`count(*)`.as('total'))
-          .where('state', '=', 'pending')
-        const own = pending.where('user_id', '=', object.userId)
-        if ((await own.executeTakeFirstOrThrow()).total >= limits.ofUser) return undefined
-        if ((await pending.executeTakeFirstOrThrow()).total >= limits.all) return undefined
+        if (await isFull(tx, object.userId, limits)) return undefined
         const made = { ...object, id: object.id ?? newId() }
         await tx.insertInto('approvals').values(rowFor(made)).execute()
         return made
       }),
 
-    answer: (id, given, filter) =>
+    answer: (id, given, keyProfile) =>
       change(id, async (found, tx) => {
-        const may = await mayAnswer(context, tx, found, given.userId, given.time, filter)
+        if (given.userId === found.userId) return 'own_request'
+        const may = await mayAnswer(context, tx, found, given.userId, given.time, keyProfile)
         return may ? answered(found, given) : 'not_found'
       }),
 
-    mayAnswer: (found, userId, now) => mayAnswer(context, db, found, userId, now),
+    mayAnswer: (found, userId, now, keyProfile) => mayAnswer(context, db, found, userId, now, keyProfile),
 
     cancel: (id, by) => change(id, (found) => cancelled(found, by)),
 
@@ -117,9 +111,7 @@ export function approvalRepository(context: StoreContext): ApprovalRepository {
       change(id, (found) => (isUsable(found, now) ? { ...found, uses: found.uses + 1 } : 'not_pending')),
 
     release: async (id) => {
-      await change(id, (found) =>
-        found.uses > 0 ? { ...found, uses: found.uses - 1 } : 'not_pending',
-      )
+      await change(id, (found) => (found.uses > 0 ? { ...found, uses: found.uses - 1 } : 'not_pending'))
     },
 
     async ofUser({ userId, kind, serviceId, accountId, login }, state) {
@@ -153,14 +145,22 @@ export function approvalRepository(context: StoreContext): ApprovalRepository {
       return whole(db, rows)
     },
 
+    isFull: (userId, limits) => isFull(db, userId, limits),
+
     async pending() {
       const [row] = await countPending(db)
       return row?.total ?? 0
     },
 
-    async cameOf(ids) {
-      const came = new Map(ids.map((id) => [id, { sessions: [] as Id[], checkouts: [] as Id[] }]))
-      if (ids.length === 0) return came
+    async details(ids) {
+      const answers = await answersOf(db, ids)
+      const details = new Map(
+        ids.map((id) => [
+          id,
+          { answers: answers.get(id) ?? [], sessions: [] as Id[], checkouts: [] as Id[] },
+        ]),
+      )
+      if (ids.length === 0) return details
       for (const table of ['sessions', 'checkouts'] as const) {
         const rows = await db
           .selectFrom(table)
@@ -170,9 +170,9 @@ export function approvalRepository(context: StoreContext): ApprovalRepository {
           .orderBy('id')
           .limit(MAX_CAME_OF)
           .execute()
-        for (const { id, approval: of } of rows) came.get(of)?.[table].push(id)
+        for (const { id, approval: of } of rows) details.get(of)?.[table].push(id)
       }
-      return came
+      return details
     },
 
     async approversOf(authorizationId) {
@@ -207,11 +207,24 @@ const MAX_CAME_OF = 10_000
 const rowOf = keptQuery((db: Db, id: Id) => db.selectFrom('approvals').selectAll().where('id', '=', id))
 
 const countPending = keptQuery((db: Db) =>
+  db.selectFrom('approvals').select(sql<number>`count(*)`.as('total')).where('state', '=', 'pending'),
+)
+
+const countPendingOf = keptQuery((db: Db, userId: Id) =>
   db
     .selectFrom('approvals')
     .select(sql<number>`count(*)`.as('total'))
+    .where('user_id', '=', userId)
     .where('state', '=', 'pending'),
 )
+
+/** Whether as many requests are pending as may be. */
+async function isFull(db: Db, userId: Id, limits: { ofUser: number; all: number }): Promise<boolean> {
+  const [row] = await countPending(db)
+  if ((row?.total ?? 0) >= limits.all) return true
+  const [own] = await countPendingOf(db, userId)
+  return (own?.total ?? 0) >= limits.ofUser
+}
 
 async function answersOf(db: Db, ids: readonly Id[]): Promise<Map<Id, Answer[]>> {
   const answers = new Map<Id, Answer[]>()
@@ -226,11 +239,6 @@ async function answersOf(db: Db, ids: readonly Id[]): Promise<Map<Id, Answer[]>>
   for (const row of rows) answers.set(row.approval_id, [...(answers.get(row.approval_id) ?? []), answer(row)])
   return answers
 }
-
-const answersColumn = sql<string>`(select ${jsonList(
-  sql`json_array(w.user_id, w.user_name, w.approved, w.comment, w.time, w.api_key)`,
-  sql`w.time`,
-)} from approval_answers w where w.approval_id = approvals.id)`
 
 /** The approvals that a user may see: the own, and those of authorizations with the user among the approvers. */
 function visible(db: Db, { of, answerableBy, id, status }: ApprovalFilter) {
@@ -261,10 +269,10 @@ function visible(db: Db, { of, answerableBy, id, status }: ApprovalFilter) {
 async function mayAnswer(
   context: StoreContext,
   db: Db,
-  { authorizationId, userId: requester }: Approval,
+  { authorizationId, userId: requester }: Pick<Approval, 'authorizationId' | 'userId'>,
   userId: Id,
   now: number,
-  rights?: { profile: string },
+  keyProfile: string | undefined,
 ): Promise<boolean> {
   if (userId === requester) return false
   const row = await db
@@ -276,10 +284,10 @@ async function mayAnswer(
     .where('m.user_id', '=', userId)
     .limit(1)
     .executeTakeFirst()
-  if (!row || row.is_disabled !== 0) return false
+  if (row?.is_disabled !== 0) return false
   if (row.expiration_date !== null && row.expiration_date <= now) return false
   const profiles = profileRepository({ ...context, db })
-  for (const profile of new Set([row.profile, ...(rights ? [rights.profile] : [])])) {
+  for (const profile of new Set([row.profile, ...(keyProfile === undefined ? [] : [keyProfile])])) {
     const own = await profiles.rightsOf(profile)
     if (!own || !reaches(own.approvals, 'execute')) return false
   }

@@ -1,3 +1,4 @@
+import { NO_CONDITIONS } from '../model/conditions.ts'
 import type { Authorization, RecordingMode } from '../model/objects.ts'
 import type { Right } from '../model/rights.ts'
 import {
@@ -5,7 +6,6 @@ import {
   CONDITION_FIELDS,
   conditionColumns,
   conditionsOf,
-  NO_CONDITIONS,
   setApprovers,
 } from './conditions.ts'
 import type { AuthorizationRow, Db, StoreContext } from './migrations/schema.ts'

@@ -232,7 +232,9 @@ type Told = Pick<
   'end_time' | 'api_key' | 'comment' | 'ticket' | 'forced_by' | 'forced_comment' | 'approval'
 >
 
-const told = (row: Told): Pick<Checkout, 'end' | 'apiKey' | 'comment' | 'ticket' | 'forced' | 'approval'> => ({
+const told = (
+  row: Told,
+): Pick<Checkout, 'end' | 'apiKey' | 'comment' | 'ticket' | 'forced' | 'approval'> => ({
   ...(row.end_time !== null && { end: row.end_time }),
   ...(row.api_key !== '' && { apiKey: row.api_key }),
   ...(row.comment !== '' && { comment: row.comment }),

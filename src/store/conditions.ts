@@ -1,5 +1,6 @@
 /** Conditions of authorizations, as columns: those that decide are read with each target. */
 import { sql } from 'kysely'
+import { NO_CONDITIONS } from '../model/conditions.ts'
 import type { Conditions, Id } from '../model/objects.ts'
 import { jsonList } from './engine/json.ts'
 import { setLinks } from './links.ts'
@@ -24,21 +25,6 @@ export const CONDITION_FIELDS = {
 /** Ids of the approvers' groups, as JSON; `of`: name of the authorizations in the query. */
 export const approverGroups = (of: string) =>
   sql<string>`(select ${jsonList(sql`p.group_id`, sql`p.group_id`)} from authorization_approvers p where p.authorization_id = ${sql.ref(`${of}.id`)})`
-
-/** The conditions of an authorization that sets none. */
-export const NO_CONDITIONS: Conditions = {
-  isCritical: false,
-  approvalRequired: false,
-  approverGroupIds: [],
-  activeQuorum: 1,
-  inactiveQuorum: 0,
-  approvalTimeout: 0,
-  singleConnection: false,
-  hasComment: false,
-  mandatoryComment: false,
-  hasTicket: false,
-  mandatoryTicket: false,
-}
 
 export function conditionColumns(conditions: Conditions) {
   return {
