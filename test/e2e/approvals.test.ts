@@ -86,7 +86,7 @@ test('the page for approvals works as it stands there; OpenSSH is let in by the 
 })
 
 test('without one nothing reaches the target, and a rejected client is told', async () => {
-  const before = (await bastion.closedSessions()).length
+  const before = (await bastion.events('session.open')).length
   const client = ssh(bastion.home, bastion.login(), ['echo', 'in'])
   // A front that cannot let its client wait denies at once, and its request is cancelled.
   const rejected = until('the end of the request', async () => {
@@ -99,7 +99,7 @@ test('without one nothing reaches the target, and a rejected client is told', as
   const done = await client
   await rejected
   expect([done.code, done.stdout]).toEqual([255, ''])
-  expect((await bastion.closedSessions()).length).toBe(before)
+  expect((await bastion.events('session.open')).length).toBe(before)
   const id = await request()
   expect((await sallyport('ops1', 'approvals', 'accept', id)).stderr).toMatch(/own_request/)
   expect((await sallyport('chief1', 'approvals', 'reject', id, '--comment', 'no')).code).toBe(0)
