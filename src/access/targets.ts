@@ -23,6 +23,7 @@ export interface Target
     | 'authorizationId'
     | 'authorizationName'
     | 'authorizationSubprotocols'
+    | 'timeframes'
     | 'serviceSubprotocols'
     | 'isRecorded'
     | 'recordingMode'
@@ -43,6 +44,8 @@ export interface Target
   wanted?: { comment: Wanted; ticket: Wanted }
   /** One of the authorizations is critical. */
   isCritical?: true
+  /** It is out of its timeframes: only approvers open it. */
+  isOutside?: true
 }
 
 /** How rows with conditions count. */
@@ -158,6 +161,7 @@ function isSame(name: string, want: string | undefined): boolean {
 interface Chosen {
   rows: readonly TargetRow[]
   quorum: number
+  isOutside: boolean
 }
 
 /**
@@ -167,11 +171,11 @@ interface Chosen {
 function chosen(rows: readonly TargetRow[], { approved, isOutside = false }: Counting): Chosen {
   const quorumOf = (row: TargetRow) => quorumNow(row.conditions, !isOutside)
   if (approved !== undefined)
-    return { rows: rows.filter(({ authorizationId }) => authorizationId === approved), quorum: 0 }
+    return { rows: rows.filter(({ authorizationId }) => authorizationId === approved), quorum: 0, isOutside }
   const open = rows.filter((row) => quorumOf(row) === 0)
   const asking = rows.find((row) => (quorumOf(row) ?? 0) > 0)
-  if (!asking || rightsOf(open).length > 0) return { rows: open, quorum: 0 }
-  return { rows: [asking], quorum: quorumOf(asking) ?? 0 }
+  if (!asking || rightsOf(open).length > 0) return { rows: open, quorum: 0, isOutside: false }
+  return { rows: [asking], quorum: quorumOf(asking) ?? 0, isOutside }
 }
 
 function rightsOf(rows: readonly TargetRow[]): Right[] {
@@ -181,11 +185,12 @@ function rightsOf(rows: readonly TargetRow[]): Right[] {
   return grantedRights(first.protocol, granted, first.serviceSubprotocols)
 }
 
-function merged({ rows, quorum }: Chosen): Target {
+function merged({ rows, quorum, isOutside }: Chosen): Target {
   const {
     authorizationId: _id,
     authorizationName: _name,
     authorizationSubprotocols: _granted,
+    timeframes: _timeframes,
     isRecorded: _recorded,
     recordingMode: _mode,
     conditions: _conditions,
@@ -202,6 +207,7 @@ function merged({ rows, quorum }: Chosen): Target {
     authorizationIds: rows.map((row) => row.authorizationId),
     authorizationNames: rows.map((row) => row.authorizationName),
     ...(quorum > 0 && { quorum }),
+    ...(isOutside && { isOutside: true as const }),
     ...((wanted.comment !== 'none' || wanted.ticket !== 'none') && { wanted }),
     ...(rows.some(({ conditions }) => conditions?.isCritical) && { isCritical: true as const }),
   }

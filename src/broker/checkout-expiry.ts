@@ -1,5 +1,6 @@
 /** Ends expired checkouts, with an event for each. */
 import type { Audit } from '../audit/events/catalogue.ts'
+import { fieldsOf, reasonOfExpiry } from '../gate/checkout-review.ts'
 import type { Store } from '../store/store.ts'
 
 /** Checkouts ended per run; the rest wait for the next. */
@@ -9,21 +10,16 @@ const MAX_AT_ONCE = 100
 export const EXPIRY_INTERVAL_MS = 5000
 
 export async function endExpiredCheckouts(
-  { checkouts, accounts, users }: Pick<Store, 'checkouts' | 'accounts' | 'users'>,
+  store: Pick<Store, 'access' | 'checkouts' | 'accounts' | 'users'>,
   audit: Pick<Audit, 'record'>,
   now: number,
 ): Promise<void> {
-  for (const { id, accountId, userId, expires, apiKey } of await checkouts.expired(now, MAX_AT_ONCE)) {
-    const [placed] = await accounts.meant({ account: accountId }, 1)
-    const user = await users.find(userId)
+  for (const checkout of await store.checkouts.expired(now, MAX_AT_ONCE)) {
+    const reason = await reasonOfExpiry(store, checkout)
     await audit.record('checkout.expired', {
-      user: user?.userName ?? userId,
-      ...(apiKey !== undefined && { api_key: apiKey }),
-      account: placed?.account.accountName ?? accountId,
-      ...(placed && { domain: placed.domain.domainName }),
-      ...(placed?.device && { device: placed.device.deviceName }),
-      object: id,
+      ...(await fieldsOf(store, checkout)),
+      ...(reason !== undefined && { reason }),
     })
-    await checkouts.end(id, expires)
+    await store.checkouts.end(checkout.id, checkout.expires)
   }
 }

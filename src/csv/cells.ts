@@ -8,10 +8,20 @@
  */
 import { CellError } from './error.ts'
 
-export const KINDS = ['text', 'word', 'nullable', 'list', 'boolean', 'integer', 'time', 'secret'] as const
+export const KINDS = [
+  'text',
+  'word',
+  'nullable',
+  'list',
+  'boolean',
+  'integer',
+  'nullable_integer',
+  'time',
+  'secret',
+] as const
 /**
  * `text`: an empty cell is an empty text. `word`: a text that cannot be empty, so an empty cell has no value.
- * `nullable`: a text, or null for an empty cell. `list`: texts; an empty cell is an empty list. `time`: RFC
+ * `nullable`, `nullable_integer`: a text or an integer, or null for an empty cell. `list`: texts; an empty cell is an empty list. `time`: RFC
  * 3339, or null for an empty cell. `secret`: read unchanged, and never written.
  */
 export type Kind = (typeof KINDS)[number]
@@ -46,6 +56,7 @@ export function cellOf(kind: Kind, value: Value | undefined): string {
 export function valueIn(kind: Kind, cell: string): Value | undefined {
   if (kind === 'secret') return cell === '' ? undefined : cell
   if (kind === 'integer') return cell === '' ? undefined : integerOf(cell)
+  if (kind === 'nullable_integer') return cell === '' ? null : integerOf(cell)
   const text = plain(cell)
   switch (kind) {
     case 'text':

@@ -13,15 +13,20 @@ export async function askedTarget(
   { access }: Pick<Store, 'access'>,
   userId: Id,
   text: string,
+  now: number,
 ): Promise<{ target: Target } | { candidates: string[] } | undefined> {
   for (const wanted of [parseTargetName(text), targetOf(text)]) {
     if (!wanted) continue
-    const rows = await access.sessionTargets(userId, { device: wanted.device })
-    for (const front of FRONTS) {
-      const resolution = resolveTarget(rows, wanted, front)
-      if (resolution.result === 'ambiguous') return { candidates: resolution.candidates }
-      if (resolution.result === 'found' && resolution.target.rights.length > 0)
-        return { target: resolution.target }
+    for (const isOutside of [false, true]) {
+      const { device } = wanted
+      const filter = { device, ...(isOutside && { isOutside: true as const }) }
+      const rows = await access.sessionTargets(userId, now, filter)
+      for (const front of FRONTS) {
+        const resolution = resolveTarget(rows, wanted, front, { isOutside })
+        if (resolution.result === 'ambiguous') return { candidates: resolution.candidates }
+        if (resolution.result === 'found' && resolution.target.rights.length > 0)
+          return { target: resolution.target }
+      }
     }
   }
   return undefined

@@ -48,6 +48,7 @@ import { OVER } from './approval-look.ts'
 import { Approvals } from './approvals.ts'
 import { Arrears } from './arrears.ts'
 import { UNAVAILABLE, whileThere } from './away.ts'
+import { CheckoutReview } from './checkout-review.ts'
 import { accountFor, accountOf, endedRecording } from './closing.ts'
 import { Denial } from './denial.ts'
 import type { ElsewhereSession } from './elsewhere.ts'
@@ -66,6 +67,7 @@ import { Opening } from './opening.ts'
 import { proxyFields } from './proxy-events.ts'
 import { Review } from './review.ts'
 import { killFields, type RunningSession, RunningSessions, sessionFields } from './running.ts'
+import { SessionHours } from './session-hours.ts'
 import { SignIns, whoFields } from './sign-ins.ts'
 import { TicketOffice } from './ticket-office.ts'
 import { Tickets } from './tickets.ts'
@@ -104,6 +106,7 @@ export class BrokerGate implements Gate {
   readonly #live: LiveSessions
   readonly #invitations: Invitations
   readonly #arrears: Arrears
+  readonly #checkouts: CheckoutReview
   readonly #listeners = new Set<(notice: GateNotice) => void>()
   readonly #waits: Waits
   readonly #approvalEnds = new ApprovalEnds()
@@ -116,13 +119,15 @@ export class BrokerGate implements Gate {
     this.#options = options
     const { audit, now, onUnreadable, store, vault } = options
     this.#arrears = new Arrears(store.reach)
+    const notify = (notice: GateNotice) => this.#notify(notice)
     this.approvals = new Approvals({ store, audit, now })
     this.#waits = new Waits({
       approvals: this.approvals,
       store: store.approvals,
-      notify: (notice) => this.#notify(notice),
+      notify,
       now,
     })
+    this.#checkouts = new CheckoutReview(options)
     this.#review = new Review({
       ...options,
       running: this.#running,
@@ -132,11 +137,13 @@ export class BrokerGate implements Gate {
         await this.tickets.review(...reviewed)
         await this.#invitations.review(...reviewed)
         await this.#waits.review(reviewed[2])
+        await this.#checkouts.review(...reviewed)
       },
+      holders: () => this.#checkouts.holders(),
+      hours: new SessionHours({ now, notify }),
       bases: () => this.#bases(),
     })
     const grounds = () => this.#review.grounds()
-    const notify = (notice: GateNotice) => this.#notify(notice)
     const tickets = new Tickets(store.tickets, vault)
     const watch = (basis: Basis) => this.#review.watch(basis)
     this.tickets = new TicketOffice({ ...options, tickets, grounds, watch })
@@ -181,7 +188,8 @@ export class BrokerGate implements Gate {
     const signedIn = this.#signIns.get(identity, protocol)
     const { userId, isBound } = signedIn
     // The ticket names the target already.
-    const rows = isBound ? [] : await this.#options.store.access.sessionTargets(userId)
+    const { now, store } = this.#options
+    const rows = isBound ? [] : await store.access.sessionTargets(userId, now())
     const targets = targetsOf(rows, protocol).filter((target) => target.rights.length > 0)
     if (targets.length > 0 && !signedIn.hasTargets) {
       signedIn.hasTargets = true

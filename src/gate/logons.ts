@@ -24,10 +24,11 @@ export async function logonAhead(
   { userId, login }: Pick<SignedIn, 'userId' | 'login'>,
   protocol: Protocol,
   hasPassword: boolean,
+  now: number,
 ): Promise<{ keepsPassword: boolean; question?: LogonQuestion }> {
   const wanted = login.target
   if (!wanted) return { keepsPassword: hasPassword && (await access.hasMapping(userId)) }
-  const rows = await access.sessionTargets(userId, { device: wanted.device })
+  const rows = await access.sessionTargets(userId, now, { device: wanted.device })
   const resolution = resolveTarget(rows, wanted, protocol)
   // A refusal is left to the opening of the session, which gives its reason and its event.
   if (resolution.result !== 'found' || resolution.target.rights.length === 0) return { keepsPassword: false }

@@ -41,6 +41,9 @@ import type { SignedIn } from './signed-in.ts'
 export const MAX_SESSIONS_PER_USER = 500
 export const MAX_SESSIONS = 10_000
 
+/** For the audit. */
+const OUTSIDE = 'it is outside the timeframes of the authorization'
+
 export interface OpeningOptions extends Omit<ClearanceOptions, 'store'> {
   store: Store
   vault: Vault
@@ -178,7 +181,7 @@ export class Opening {
     const usable = waited ? [waited] : await this.#desk.usable(person.id, asked)
     for (const approval of usable) {
       const { accountName: account, domainName: domain, deviceName: device, serviceName: service } = asked
-      const counting = { approved: approval.authorizationId }
+      const counting = { approved: approval.authorizationId, isOutside: asked.isOutside === true }
       const resolution = resolveTarget(rows, { account, domain, device, service }, request.protocol, counting)
       if (resolution.result !== 'found') continue
       const { comment, ticket } = approval
@@ -210,10 +213,20 @@ export class Opening {
     wanted: WantedTarget,
     protocol: Protocol,
   ): Promise<[Target, readonly TargetRow[]]> {
-    const rows = await this.#options.store.access.sessionTargets(userId, { device: wanted.device })
+    const { now, store } = this.#options
+    const at = now()
+    const { device } = wanted
+    const rows = await store.access.sessionTargets(userId, at, { device })
     const resolution = resolveTarget(rows, wanted, protocol)
-    if (resolution.result !== 'found') throw new Denial(resolution.message)
-    return [resolution.target, rows]
+    if (resolution.result === 'found') return [resolution.target, rows]
+    const { message } = resolution
+    if (resolution.result === 'ambiguous') throw new Denial(message)
+    // The user reads the same as of a target that does not exist.
+    const others = await store.access.sessionTargets(userId, at, { device, isOutside: true })
+    const outside = resolveTarget(others, wanted, protocol, { isOutside: true })
+    if (outside.result === 'found' && outside.target.quorum !== undefined) return [outside.target, others]
+    const isOutside = others.length > 0 && resolveTarget(others, wanted, protocol).result !== 'unknown'
+    throw new Denial(isOutside ? `${message}: ${OUTSIDE}` : message, message)
   }
 
   /** @throws Denial if as many sessions are open as may be */

@@ -10,6 +10,7 @@ import { ApprovalLook } from './approval-look.ts'
 import { Changes } from './changes.ts'
 import { Due } from './due.ts'
 import type { RunningSession, RunningSessions } from './running.ts'
+import type { SessionHours } from './session-hours.ts'
 import { TargetLook } from './target-look.ts'
 import { Touched } from './touched.ts'
 import { chosen, type Telling, Withdrawals } from './withdrawals.ts'
@@ -31,6 +32,9 @@ export interface ReviewOptions extends GroundsOptions {
   others: (grounds: Grounds, withdrawals: Withdrawals, touched: Touched) => Promise<void>
   /** Yields the bases of all sign-ins, the sessions' too. */
   bases: () => Iterable<Basis>
+  /** Returns the users of whom checkouts are out. */
+  holders: () => Promise<Id[]>
+  hours: SessionHours
 }
 
 export class Review {
@@ -44,6 +48,8 @@ export class Review {
   /** The round in progress; resolves when all notices are sent. */
   #current: Promise<Withdrawals> | undefined
   #next: Promise<void> | undefined
+  /** When was judged last: if the clock was set back, what was within its time may not be any more. */
+  #judgedAt = Number.NEGATIVE_INFINITY
   /** The authorities and the revocation list by which keys were judged. */
   #authorities: unknown
   #revoked: unknown
@@ -85,16 +91,24 @@ export class Review {
   }
 
   /**
-   * Ends the sessions that rest on a sign-in whose end has come, as far as it was known before the database went away.
-   * Resolves when that is in the audit log. What has changed meanwhile is judged by `runAll`.
+   * Ends the sessions that rest on a sign-in whose end has come, or whose timeframe is over, as far as it was known
+   * before the database went away. Resolves when that is in the audit log. What has changed meanwhile is judged by
+   * `runAll`.
    */
   async runWithoutStore(): Promise<void> {
-    const { bases, now, running, stop } = this.#options
+    const { bases, hours, now, running, stop } = this.#options
     const due = new Set(this.#lastSaid.take(now(), bases))
-    if (due.size === 0) return
+    const timed = new Set(hours.take(() => running))
+    if (due.size + timed.size === 0) return
     const withdrawals = new Withdrawals()
-    const isDue = (session: RunningSession) => session.isWithdrawn === undefined && due.has(session.basis)
-    await withdrawals.each(await chosen(running, isDue), async (session) => stop(session, OVER))
+    const isDue = (session: RunningSession) =>
+      session.isWithdrawn === undefined && (due.has(session.basis) || timed.has(session))
+    await withdrawals.each(await chosen(running, isDue), async (session) => {
+      const reason = due.has(session.basis) ? OVER : hours.flawOf(session)
+      if (reason !== undefined) return stop(session, reason)
+      hours.again(session)
+      return undefined
+    })
     await withdrawals.tell()
   }
 
@@ -120,7 +134,7 @@ export class Review {
     try {
       return (
         (await this.grounds().flawOf(session.basis, session.source.address)) ??
-        (await new TargetLook(this.#options.store).flawOf(session)) ??
+        (await this.#targets().flawOf(session)) ??
         (await new ApprovalLook(this.#options).flawOf(session))
       )
     } catch (error) {
@@ -129,17 +143,28 @@ export class Review {
     }
   }
 
+  #targets(): TargetLook {
+    const { hours, now, store } = this.#options
+    return new TargetLook(store, now, (session, rows) => hours.judged(session, rows))
+  }
+
   /** Returns what has to be judged now, and owes it no longer. */
   async #touched(): Promise<Touched> {
-    const { bases, identities, now, store } = this.#options
+    const { bases, holders, hours, identities, now, running, store } = this.#options
     await this.#changes.read(this.#owed)
-    for (const basis of this.#due.take(now(), bases)) this.#owed.addBasis(basis)
+    const time = now()
+    if (time < this.#judgedAt) this.#owed.addAll()
+    this.#judgedAt = time
+    for (const session of hours.take(() => running)) this.#owed.addSession(session)
+    for (const basis of this.#due.take(time, bases)) this.#owed.addBasis(basis)
     const { authorities } = identities
     const revoked = authorities.revoked
     if (authorities !== this.#authorities || revoked !== this.#revoked) this.#owed.addKeys()
     this.#authorities = authorities
     this.#revoked = revoked
-    await this.#owed.resolve(store.access, () => this.#userIds())
+    await this.#owed.resolve(store.access, async () => [
+      ...new Set([...this.#userIds(), ...(await holders())]),
+    ])
     const touched = this.#owed
     this.#owed = new Touched()
     return touched
@@ -167,9 +192,9 @@ export class Review {
   }
 
   async #judge(touched: Touched, withdrawals: Withdrawals): Promise<void> {
-    const { running, stop, others, store } = this.#options
+    const { running, stop, others } = this.#options
     const grounds = this.grounds()
-    const targets = new TargetLook(store)
+    const targets = this.#targets()
     const approvals = new ApprovalLook(this.#options)
     const isTouched = (session: RunningSession) =>
       session.isWithdrawn === undefined && touched.hasSession(session)

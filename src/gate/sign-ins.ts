@@ -146,7 +146,7 @@ export class SignIns {
       kept: {},
     }
     const password = 'password' in proof ? proof.password : undefined
-    const ahead = await logonAhead(store.access, signedIn, protocol, password !== undefined)
+    const ahead = await logonAhead(store.access, signedIn, protocol, password !== undefined, now())
     if (ahead.question) {
       const { displayName } = user
       return this.#ask({ signedIn, displayName, login, question: ahead.question })
@@ -294,7 +294,7 @@ export class SignIns {
         await grounds.prepare(some.map(([, { basis }]) => basis))
         // Of all, since a menu may be shown until they are judged.
         const ids = new Set(some.map(([, { userId }]) => userId))
-        for (const id of await access.withTargets([...ids])) withTargets.add(id)
+        for (const id of await access.withTargets([...ids], this.#options.now())) withTargets.add(id)
       },
     )
     await withdrawals.each(

@@ -1,14 +1,26 @@
 /** Checks whether sessions may keep their targets. Caches each pair of user and target: use one object per check. */
 import { type Target, targetsOf } from '../access/targets.ts'
+import { mayGoOn } from '../model/timeframes.ts'
 import type { Store, TargetRow } from '../store/store.ts'
 import type { RunningSession } from './running.ts'
 
-export class TargetLook {
+type Held = Pick<RunningSession, 'userId' | 'target' | 'isRecorded' | 'begin' | 'approval'>
+
+export class TargetLook<S extends Held = RunningSession> {
   readonly #store: Pick<Store, 'access'>
+  readonly #now: () => number
+  readonly #onKept: (session: S, rows: readonly TargetRow[]) => void
   readonly #granted = new Map<string, TargetRow[]>()
 
-  constructor(store: Pick<Store, 'access'>) {
+  /** `onKept` is called with each session that may continue, and all that grants its target at any time. */
+  constructor(
+    store: Pick<Store, 'access'>,
+    now: () => number,
+    onKept: (session: S, rows: readonly TargetRow[]) => void,
+  ) {
     this.#store = store
+    this.#now = now
+    this.#onKept = onKept
   }
 
   /** Asks for the targets of these sessions together, for `flawOf`. */
@@ -26,24 +38,46 @@ export class TargetLook {
   }
 
   /** Returns why the session has to end, as text for the user, or undefined if it may continue. */
-  async flawOf(
-    session: Pick<RunningSession, 'userId' | 'target' | 'isRecorded' | 'approval'>,
-  ): Promise<string | undefined> {
-    const { userId, target, isRecorded, approval } = session
-    const { serviceId, accountId, kind, protocol } = target
+  async flawOf(session: S): Promise<string | undefined> {
+    const { userId, target } = session
+    const { serviceId, accountId } = target
     const key = keyOf({ userId, serviceId, accountId })
     if (!this.#granted.has(key)) await this.prepare([session])
-    const counting = approval ? { approved: approval.authorizationId } : {}
     const rows = this.#granted.get(key) ?? []
-    const granted = targetsOf(rows, protocol, counting).find((one) => one.kind === kind)
-    if (!granted) return 'the authorization for this target is gone'
-    if (granted.quorum !== undefined) return 'sessions of this target need an approval from now on'
-    if (!hasAll(granted, target)) return 'a right of this session was taken away'
-    if (granted.isRecorded && !isRecorded) return 'sessions of this target are recorded from now on'
-    return granted.isStrict && !target.isStrict
-      ? 'sessions of this target are recorded strictly from now on'
-      : undefined
+    const flaw = flawOfTarget(session, rows, this.#now())
+    if (flaw === undefined) this.#onKept(session, rows)
+    return flaw
   }
+}
+
+/**
+ * Returns why a session has to end at this time, or undefined if it may continue. `rows`: all that grants its target,
+ * of which those count whose timeframes hold, or in whose overtime it is.
+ */
+export function flawOfTarget(
+  { target, isRecorded, begin, approval }: Omit<Held, 'userId'>,
+  rows: readonly TargetRow[],
+  now: number,
+): string | undefined {
+  const counting = approval ? { approved: approval.authorizationId } : {}
+  const of = (some: readonly TargetRow[]) =>
+    targetsOf(some, target.protocol, counting).find(({ kind }) => kind === target.kind)
+  // Approvers have let it begin outside of its timeframes.
+  const held = target.isOutside
+    ? rows
+    : rows.filter(({ timeframes }) => timeframes.length === 0 || mayGoOn(timeframes, begin, now))
+  const granted = of(held)
+  if (!granted || granted.quorum !== undefined || !hasAll(granted, target)) {
+    const ever = held.length < rows.length ? of(rows) : undefined
+    if (ever && ever.quorum === undefined && hasAll(ever, target))
+      return 'the timeframe of the authorization is over'
+    if (granted?.quorum !== undefined) return 'sessions of this target need an approval from now on'
+    return granted ? 'a right of this session was taken away' : 'the authorization for this target is gone'
+  }
+  if (granted.isRecorded && !isRecorded) return 'sessions of this target are recorded from now on'
+  return granted.isStrict && !target.isStrict
+    ? 'sessions of this target are recorded strictly from now on'
+    : undefined
 }
 
 const keyOf = ({

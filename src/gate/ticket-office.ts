@@ -94,7 +94,8 @@ export class TicketOffice {
    */
   async #resolved(userId: Id, wanted: WantedTarget | undefined, protocol: TicketProtocol) {
     if (!wanted) return undefined
-    const rows = await this.#options.store.access.sessionTargets(userId, { device: wanted.device })
+    const { now, store } = this.#options
+    const rows = await store.access.sessionTargets(userId, now(), { device: wanted.device })
     const resolution = resolveTarget(rows, wanted, protocol)
     if (resolution.result === 'found' && resolution.target.rights.length === 0) return undefined
     return resolution.result === 'unknown' ? undefined : resolution

@@ -17,11 +17,13 @@ const OF_TARGETS = ['device', 'service', 'domain', 'account'] as const
 export class Touched {
   readonly #ids = new Map<ChangeKind, Set<Id>>()
   readonly #bases = new Set<Basis>()
+  readonly #sessions = new Set<RunningSession>()
   #isAll = false
   #isEveryKey = false
 
   get isNothing(): boolean {
-    return !this.#isAll && !this.#isEveryKey && this.#ids.size === 0 && this.#bases.size === 0
+    const some = this.#ids.size + this.#bases.size + this.#sessions.size
+    return !this.#isAll && !this.#isEveryKey && some === 0
   }
 
   add({ kind, object }: Pick<Change, 'kind' | 'object'>): void {
@@ -31,6 +33,11 @@ export class Touched {
 
   addBasis(basis: Basis): void {
     this.#bases.add(basis)
+  }
+
+  /** Adds a session whose timeframe begins or ends. */
+  addSession(session: RunningSession): void {
+    this.#sessions.add(session)
   }
 
   /** Adds all who signed in by a key or certificate. */
@@ -47,20 +54,21 @@ export class Touched {
     this.#isAll ||= other.#isAll
     this.#isEveryKey ||= other.#isEveryKey
     for (const basis of other.#bases) this.#bases.add(basis)
+    for (const session of other.#sessions) this.#sessions.add(session)
     for (const [kind, ids] of other.#ids) for (const id of ids) this.#of(kind).add(id)
   }
 
   /** Adds those of `userIds` that are in the groups, or have rights to the target groups. */
   async resolve(
     access: Pick<Store['access'], 'membersAmong' | 'groupsAt'>,
-    userIds: () => Id[],
+    userIds: () => Promise<Id[]>,
   ): Promise<void> {
     const groups = new Set(this.#ids.get('user_group'))
     const targetGroups = this.#ids.get('target_group') ?? new Set()
     if (groups.size + targetGroups.size > MAX_GROUPS) this.#isAll = true
     if (this.#isAll) return
     for (const id of targetGroups) for (const group of await access.groupsAt(id)) groups.add(group)
-    const running = groups.size === 0 ? [] : userIds()
+    const running = groups.size === 0 ? [] : await userIds()
     const pace = new Pace()
     for (const group of groups) {
       for (let begin = 0; begin < running.length; begin += TOGETHER) {
@@ -85,8 +93,10 @@ export class Touched {
     )
   }
 
-  hasSession({ userId, basis, target, approval }: RunningSession): boolean {
+  hasSession(session: RunningSession): boolean {
+    const { userId, basis, target, approval } = session
     return (
+      this.#sessions.has(session) ||
       this.hasUser(userId) ||
       this.hasBasis(basis) ||
       this.#has('service', target.serviceId) ||
@@ -101,6 +111,11 @@ export class Touched {
   approvalsAmong(known: ReadonlyMap<Id, unknown>): Id[] {
     if (this.#isAll) return [...known.keys()]
     return [...(this.#ids.get('approval') ?? [])].filter((id) => known.has(id))
+  }
+
+  /** A service may have been what gave the user the account. */
+  hasCheckout({ userId, accountId }: { userId: Id; accountId: Id }): boolean {
+    return this.hasUser(userId) || this.#has('account', accountId) || this.#ids.has('service')
   }
 
   /** Whether something has changed that targets of any user may rest on. */

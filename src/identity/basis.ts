@@ -47,6 +47,7 @@ export function apiKeyOf({ proof }: Basis): string | undefined {
 
 const STANDING: Readonly<Record<StandingFlaw, string>> = {
   disabled: 'the user is disabled',
+  user_locked: 'the user is locked',
   expired: 'the user has expired',
   wrong_source: 'the user may not come from this address any more',
 }
@@ -87,7 +88,7 @@ export class Grounds {
   }
 
   /** Reads the users of these bases together, for `flawOf`. */
-  async prepare(bases: readonly Basis[]): Promise<void> {
+  async prepare(bases: readonly Pick<Basis, 'userId'>[]): Promise<void> {
     const ids = new Set(bases.flatMap(({ userId }) => (userId === undefined ? [] : [userId])))
     const unknown = [...ids].filter((id) => !this.#users.has(id))
     const users = new Map((await this.#options.store.users.some(unknown)).map((user) => [user.id, user]))
@@ -154,6 +155,14 @@ export class Grounds {
       return 'the key of the sign-in was removed from the user'
     }
     return flawOfRight(await this.#rightsOf(user.profile), needs)
+  }
+
+  /** Returns why the user may hold nothing, from wherever it was asked for, or undefined if it may. */
+  async flawOfUser(id: Id): Promise<string | undefined> {
+    const user = await this.user(id)
+    if (!user) return 'the user was removed'
+    const flaw = flawOfStanding({ ...user, ipSource: [] }, '', this.#options.now())
+    return flaw && STANDING[flaw]
   }
 
   user(id: Id): Promise<User | undefined> {

@@ -7,7 +7,9 @@
  * the attempt takes a place in the store first. So guesses at the same moment by way of several processes exceed
  * the limit of a pair by a tenth of it for each of them, and that of an address by half of it.
  */
+import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
+import { nameKey } from '../model/names.ts'
 import type { Id } from '../model/objects.ts'
 import type { FailuresOf, LockoutKeys, LockoutLimits, LockoutRepository } from '../store/store.ts'
 import { type Attempt, attemptOf, LOCKOUT_LIMITS, Lockout } from './lockout.ts'
@@ -42,7 +44,7 @@ export class SharedLockout {
    * lock: call again soon. `user` is the name's key.
    */
   async begin(user: string, source: string, now: number): Promise<SharedAttempt | 'locked' | 'wait'> {
-    const keys = keysOf(attemptOf(user, source))
+    const keys = keysOf(user, attemptOf(user, source))
     const known = await this.#learn(user, source, keys, now)
     const begun = this.#local.begin(user, source, now)
     if (typeof begun === 'string') return begun
@@ -59,7 +61,7 @@ export class SharedLockout {
 
   /** Whether an attempt would be refused now; counts nothing. */
   async isLocked(user: string, source: string, now: number): Promise<boolean> {
-    await this.#learn(user, source, keysOf(attemptOf(user, source)), now)
+    await this.#learn(user, source, keysOf(user, attemptOf(user, source)), now)
     return this.#local.isLocked(user, source, now)
   }
 
@@ -119,7 +121,24 @@ function orNothing<T>(work: Promise<T>): Promise<T | typeof NOTHING> {
 }
 
 /** Returns keys of one length, however long the name. */
-function keysOf({ pair, address }: Attempt): LockoutKeys {
-  const hash = (kind: string, text: string) => createHash('sha256').update(`${kind} ${text}`).digest()
-  return { pair: hash('pair', pair), address: hash('address', address) }
+function keysOf(user: string, { pair, address }: Attempt): LockoutKeys {
+  return { pair: hash('pair', pair), address: hash('address', address), name: hash('name', user) }
+}
+
+function hash(kind: string, text: string): Buffer {
+  return createHash('sha256').update(`${kind} ${text}`).digest()
+}
+
+/** Returns a test for the names of users: whether one is locked out now, from one network at least. */
+export async function lockedOut(
+  rows: Pick<LockoutRepository, 'lockedNames'>,
+  now: number,
+): Promise<(userName: string) => boolean> {
+  const locked = new Set((await rows.lockedNames(now)).map((name) => Buffer.from(name).toString('hex')))
+  return (userName) => locked.size > 0 && locked.has(hash('name', nameKey(userName)).toString('hex'))
+}
+
+/** Lets the user sign in again from wherever it is locked out; other names' failures from there stay. */
+export function forgive(rows: Pick<LockoutRepository, 'forgive'>, userName: string): Promise<void> {
+  return rows.forgive(hash('name', nameKey(userName)))
 }

@@ -3,18 +3,19 @@
 import { isFrom } from '../model/networks.ts'
 import type { User } from '../model/objects.ts'
 
-export type StandingFlaw = 'disabled' | 'expired' | 'wrong_source'
+export type StandingFlaw = 'disabled' | 'user_locked' | 'expired' | 'wrong_source'
 
 /**
  * Returns undefined if the user is in good standing. `source`: the client's address; `now`: milliseconds
  * since the epoch.
  */
 export function flawOfStanding(
-  user: Pick<User, 'isDisabled' | 'expirationDate' | 'ipSource'>,
+  user: Pick<User, 'isDisabled' | 'isLocked' | 'expirationDate' | 'ipSource'>,
   source: string,
   now: number,
 ): StandingFlaw | undefined {
   if (user.isDisabled) return 'disabled'
+  if (user.isLocked) return 'user_locked'
   if (user.expirationDate !== undefined && user.expirationDate <= now) return 'expired'
   return isFrom(source, user.ipSource) ? undefined : 'wrong_source'
 }

@@ -22,12 +22,11 @@ export const NO_CONDITIONS: Conditions = {
 
 /**
  * Returns how many approvers have to agree now: 0 if none has to, or undefined if nothing opens now. `isActive`:
- * whether the requester is within a timeframe.
+ * whether the authorization is within its timeframes; outside only approvers open it.
  */
 export function quorumNow(conditions: Quorums | undefined, isActive: boolean): number | undefined {
-  if (!conditions?.approvalRequired) return 0
-  if (isActive) return conditions.activeQuorum
-  return conditions.inactiveQuorum === 0 ? undefined : conditions.inactiveQuorum
+  if (isActive) return conditions?.approvalRequired ? conditions.activeQuorum : 0
+  return conditions?.approvalRequired && conditions.inactiveQuorum > 0 ? conditions.inactiveQuorum : undefined
 }
 
 /** Returns the strictest of what these conditions ask of a reason. */

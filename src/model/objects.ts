@@ -23,6 +23,8 @@ export interface User {
   /** One line each, OpenSSH's authorized_keys form without options: `ssh-ed25519 AAAA… comment`. */
   sshPublicKeys: string[]
   isDisabled: boolean
+  /** Set if an administrator has locked the user. */
+  isLocked?: boolean | undefined
   /** Absent if it never expires. */
   expirationDate?: number | undefined
   /** Networks or addresses that the user may come from; empty: any. */
@@ -53,6 +55,8 @@ export interface UserGroup {
   groupName: string
   description: string
   userIds: Id[]
+  /** Its authorizations count while one of them holds; absent: always. */
+  timeframeIds?: Id[]
 }
 
 export interface Device {
@@ -116,7 +120,7 @@ export interface CheckoutPolicy {
   /** During a checkout no other user can check the secret out or open a session with it. */
   enableLock: boolean
   /** Seconds until a checkout expires whose user names no duration: `maxDuration` if absent. */
-  duration?: number
+  duration?: number | undefined
   /** Seconds that one extension adds; 0 if there is none. */
   extension: number
   /** Seconds that a checkout lasts at most, with all its extensions. */

@@ -2,19 +2,25 @@
 import { type SqlBool, sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { Id } from '../model/objects.ts'
+import { stateAt, type TimeRule } from '../model/timeframes.ts'
 import { batchQuery } from './batches.ts'
 import { DEMANDS, rowConditions } from './conditions.ts'
 import { keptQuery } from './engine/kept-query.ts'
 import type { Db, StoreContext } from './migrations/schema.ts'
-import type { AccessQueries, TargetFilter } from './store.ts'
+import type { AccessQueries, TargetFilter, TargetRow } from './store.ts'
 import { accountTarget, inOrder, loginTarget, PLACE } from './target-rows.ts'
+import { isTimed, timeframesOfGroups } from './timeframes.ts'
 
 export function accessQueries({ db }: StoreContext): AccessQueries {
   return {
-    async sessionTargets(userId, filter = {}) {
-      const stored = (await found(db, ACCOUNTS, userId, filter)).map(accountTarget)
-      const others = (await found(db, LOGINS, userId, filter)).map(loginTarget)
-      return others.length === 0 ? stored : inOrder([...stored, ...others])
+    async sessionTargets(userId, now, filter = {}) {
+      const stored = await found(db, ACCOUNTS, userId, filter)
+      const others = await found(db, LOGINS, userId, filter)
+      const timeframes = await timeframesOfGroups(db, [...stored, ...others])
+      const isWanted = wantedAt(now, filter.isOutside !== true)
+      const rows = stored.map((row) => accountTarget(row, timeframes)).filter(isWanted)
+      const logins = others.map((row) => loginTarget(row, timeframes)).filter(isWanted)
+      return logins.length === 0 ? rows : inOrder([...rows, ...logins])
     },
 
     async grants(asked) {
@@ -25,16 +31,28 @@ export function accessQueries({ db }: StoreContext): AccessQueries {
       const stored = await ACCOUNTS.asked(db, ids(false))
       const others = await LOGINS.asked(db, ids(true))
       const userIds = [...stored, ...others].map(({ userId }) => userId)
-      const rows = [...stored.map(accountTarget), ...others.map(loginTarget)]
+      const timeframes = await timeframesOfGroups(db, [...stored, ...others])
+      const rows = [
+        ...stored.map((row) => accountTarget(row, timeframes)),
+        ...others.map((row) => loginTarget(row, timeframes)),
+      ]
       return rows.map((row, at) => ({ ...row, userId: userIds[at]! }))
     },
 
-    async withTargets(userIds) {
-      const rows = await haveTargets(
+    async withTargets(userIds, now) {
+      const have = await haveTargets(
         db,
         userIds.map((id) => [id]),
       )
-      return new Set(rows.map(({ userId }) => userId))
+      const found = new Set(have.map(({ userId }) => userId))
+      const others = userIds.filter((id) => !found.has(id))
+      const timed = await haveTimedTargets(
+        db,
+        others.map((id) => [id]),
+      )
+      const timeframes = await timeframesOfGroups(db, timed)
+      for (const row of timed) if (stateAt(timeframes(row), now).isWithin) found.add(row.userId)
+      return found
     },
 
     async membersAmong(userIds, groupId) {
@@ -60,43 +78,58 @@ export function accessQueries({ db }: StoreContext): AccessQueries {
       return row !== undefined
     },
 
-    async retrievalAuthorizations(userId, accountId) {
-      const rows = await db
-        .selectFrom('user_group_members as m')
-        .innerJoin('authorizations as a', 'a.user_group_id', 'm.group_id')
-        .innerJoin('user_groups as ug', 'ug.id', 'a.user_group_id')
-        .innerJoin('target_groups as tg', 'tg.id', 'a.target_group_id')
-        .select(['a.id', 'a.active_quorum', 'a.inactive_quorum', DEMANDS, authorizationName])
-        .where('m.user_id', '=', userId)
-        .where('a.authorize_password_retrieval', '=', 1)
-        .where((e) =>
-          e.or([
-            e.exists(
-              e
-                .selectFrom('target_group_retrievals as r')
-                .select('r.account_id')
-                .whereRef('r.target_group_id', '=', 'a.target_group_id')
-                .where('r.account_id', '=', accountId),
-            ),
-            e.exists(
-              e
-                .selectFrom('target_group_sessions as t')
-                .select('t.account_id')
-                .whereRef('t.target_group_id', '=', 'a.target_group_id')
-                .where('t.account_id', '=', accountId),
-            ),
-          ]),
-        )
-        .orderBy('a.id')
-        .execute()
+    async retrievals(asked) {
+      const rows = await mayRetrieve(
+        db,
+        asked.map(({ userId, accountId }) => [userId, accountId]),
+      )
+      const timeframes = await timeframesOfGroups(db, rows)
       return rows.map((row) => {
         const conditions = rowConditions(row.demands, row.active_quorum, row.inactive_quorum)
-        const { id: authorizationId, authorizationName } = row
-        return { authorizationId, authorizationName, ...(conditions && { conditions }) }
+        return {
+          userId: row.userId,
+          accountId: row.accountId,
+          authorizationId: row.id,
+          authorizationName: row.authorizationName,
+          timeframes: timeframes(row),
+          ...(conditions && { conditions }),
+        }
       })
     },
   }
 }
+
+const mayRetrieve = batchQuery(2, (db, asked) =>
+  db
+    .selectFrom(asked)
+    .innerJoin('user_group_members as m', 'm.user_id', 'asked.column1')
+    .innerJoin('authorizations as a', 'a.user_group_id', 'm.group_id')
+    .select(['asked.column1 as userId', 'asked.column2 as accountId'])
+    .innerJoin('user_groups as ug', 'ug.id', 'a.user_group_id')
+    .innerJoin('target_groups as tg', 'tg.id', 'a.target_group_id')
+    .select(['a.id', 'a.user_group_id as userGroupId', isTimed.as('isTimed')])
+    .select(['a.active_quorum', 'a.inactive_quorum', DEMANDS, authorizationName])
+    .where('a.authorize_password_retrieval', '=', 1)
+    .where((e) =>
+      e.or([
+        e.exists(
+          e
+            .selectFrom('target_group_retrievals as r')
+            .select('r.account_id')
+            .whereRef('r.target_group_id', '=', 'a.target_group_id')
+            .whereRef('r.account_id', '=', 'asked.column2'),
+        ),
+        e.exists(
+          e
+            .selectFrom('target_group_sessions as t')
+            .select('t.account_id')
+            .whereRef('t.target_group_id', '=', 'a.target_group_id')
+            .whereRef('t.account_id', '=', 'asked.column2'),
+        ),
+      ]),
+    )
+    .orderBy('a.id'),
+)
 
 const membersOf = batchQuery(2, (db, asked) =>
   db
@@ -114,6 +147,28 @@ const groupsOf = keptQuery((db: Db, targetGroupId: Id) =>
     .where('target_group_id', '=', targetGroupId),
 )
 
+/** Returns a test for the rows that hold now, or for those that do not. */
+function wantedAt(now: number, isWithin: boolean): (row: TargetRow) => boolean {
+  const known = new Map<readonly TimeRule[], boolean>()
+  return ({ timeframes }) => {
+    const holds = known.get(timeframes) ?? stateAt(timeframes, now).isWithin
+    known.set(timeframes, holds)
+    return holds === isWithin
+  }
+}
+
+/** A device's own account is no account of another device, whatever a target group contains. */
+const isAtItsDevice = sql<SqlBool>`(d.device_id is null or d.device_id = s.device_id)`
+
+/** Whether the target group of the row `a`, an authorization, has a target. */
+const hasTarget = sql<SqlBool>`(exists (
+    select 1 from target_group_sessions as t
+    inner join accounts as ac on ac.id = t.account_id
+    inner join domains as d on d.id = ac.domain_id
+    inner join services as s on s.id = t.service_id
+    where t.target_group_id = a.target_group_id and ${isAtItsDevice})
+  or exists (select 1 from target_group_logins as l where l.target_group_id = a.target_group_id))`
+
 /**
  * Asks for the authorizations of each user first, and for a target of each of them: joined in one, PostgreSQL would look
  * for a target first, expecting that one is soon found, and read all of them for a user without a right.
@@ -130,32 +185,23 @@ const haveTargets = batchQuery(1, (db, asked) =>
           .select('a.id')
           .whereRef('m.user_id', '=', 'asked.column1')
           .where('a.authorize_sessions', '=', 1)
-          .where((of) =>
-            of.or([
-              of.exists(
-                of
-                  .selectFrom('target_group_sessions as t')
-                  .innerJoin('accounts as ac', 'ac.id', 't.account_id')
-                  .innerJoin('domains as d', 'd.id', 'ac.domain_id')
-                  .innerJoin('services as s', 's.id', 't.service_id')
-                  .select('s.id')
-                  .whereRef('t.target_group_id', '=', 'a.target_group_id')
-                  .where(isAtItsDevice),
-              ),
-              of.exists(
-                of
-                  .selectFrom('target_group_logins as l')
-                  .select('l.kind')
-                  .whereRef('l.target_group_id', '=', 'a.target_group_id'),
-              ),
-            ]),
-          ),
+          .where(sql<SqlBool>`not ${isTimed}`)
+          .where(hasTarget),
       ),
     ),
 )
 
-/** A device's own account is no account of another device, whatever a target group contains. */
-const isAtItsDevice = sql<SqlBool>`(d.device_id is null or d.device_id = s.device_id)`
+/** The same of users whose groups have timeframes, each with the group. */
+const haveTimedTargets = batchQuery(1, (db, asked) =>
+  db
+    .selectFrom(asked)
+    .innerJoin('user_group_members as m', 'm.user_id', 'asked.column1')
+    .innerJoin('authorizations as a', 'a.user_group_id', 'm.group_id')
+    .select(['m.user_id as userId', 'a.user_group_id as userGroupId', sql<number>`1`.as('isTimed')])
+    .where('a.authorize_sessions', '=', 1)
+    .where(sql<SqlBool>`${isTimed}`)
+    .where(hasTarget),
+)
 
 /** Stored accounts that users may open sessions with. */
 const grantedAccounts = (db: Db) =>
@@ -184,6 +230,7 @@ const placedAccounts = (db: Db) =>
       'd.domain_name as domainName',
       'd.device_id as localTo',
       authorizationName,
+      isTimed.as('isTimed'),
     ])
     .orderBy('dev.name_key')
     .orderBy('s.name_key')
@@ -218,7 +265,7 @@ const placedLogins = (db: Db) =>
     .innerJoin('devices as dev', 'dev.id', 's.device_id')
     .leftJoin('connection_policies as cp', 'cp.id', 's.connection_policy_id')
     .select(PLACE)
-    .select(['t.kind', 'u.user_name as userName', authorizationName])
+    .select(['t.kind', 'u.user_name as userName', authorizationName, isTimed.as('isTimed')])
     .orderBy('dev.name_key')
     .orderBy('s.name_key')
     .orderBy('t.kind')

@@ -1,11 +1,10 @@
-import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { CheckoutPolicy } from '../model/objects.ts'
 import { FactoryError } from './engine/errors.ts'
 import type { CheckoutPolicyRow, Db, StoreContext } from './migrations/schema.ts'
 import { namedRepository } from './named.ts'
 import { cleared, flag, key, refuseInUse, setColumns } from './query.ts'
-import { column } from './searchable.ts'
+import { column, nullable } from './searchable.ts'
 import type { Repository } from './store.ts'
 
 const TYPE = 'checkout policy'
@@ -13,7 +12,7 @@ export const CHECKOUT_POLICY_FIELDS = {
   policy_name: column('name', 'name_key'),
   description: column('text', 'description'),
   enable_lock: column('flag', 'enable_lock'),
-  duration: { kind: 'integer', value: sql`coalesce(duration, max_duration)` },
+  duration: nullable('integer', 'duration'),
   extension: column('integer', 'extension'),
   max_duration: column('integer', 'max_duration'),
   is_factory: column('flag', 'is_factory'),

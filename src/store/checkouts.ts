@@ -56,6 +56,10 @@ export function checkoutRepository({ db, newId }: StoreContext): CheckoutReposit
       return rows.map(checkout)
     },
 
+    async out(now) {
+      return (await notReturned(db).where('expires', '>', now).execute()).map(checkout)
+    },
+
     async expired(now, limit) {
       const rows = await notReturned(db).where('expires', '<=', now).limit(limit).execute()
       return rows.map(checkout)
@@ -93,6 +97,16 @@ export function checkoutRepository({ db, newId }: StoreContext): CheckoutReposit
           .execute()
         return { ...object, id }
       }),
+
+    shorten: async (id, to) => {
+      await db
+        .updateTable('checkouts')
+        .set({ expires: to })
+        .where('id', '=', id)
+        .where('end_time', 'is', null)
+        .where('expires', '>', to)
+        .execute()
+    },
 
     extend: (id, from, to, clock) =>
       write(db, { type: TYPE, name: id }, async (tx) => {

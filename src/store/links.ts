@@ -9,6 +9,7 @@ const TOGETHER = 64
 
 export type Linked =
   | 'user_group_members'
+  | 'user_group_timeframes'
   | 'target_group_sessions'
   | 'target_group_logins'
   | 'target_group_retrievals'

@@ -11,6 +11,10 @@ const failuresOf = keptQuery((db: Db, pair: Uint8Array, address: Uint8Array, now
   db.selectFrom('lockouts').selectAll().where('key', 'in', [pair, address]).where('expires', '>', now),
 )
 
+const lockedRows = keptQuery((db: Db, now: number) =>
+  db.selectFrom('lockouts').select('name').where('name', 'is not', null).where('locked_until', '>', now),
+)
+
 export function lockoutRepository({ db, newId }: StoreContext): LockoutRepository {
   return {
     find: (keys, now) => find(db, keys, now),
@@ -19,7 +23,7 @@ export function lockoutRepository({ db, newId }: StoreContext): LockoutRepositor
       inTransaction(db, async (tx) => {
         await tx.deleteFrom('lockout_attempts').where('expires', '<=', now).execute()
         const { pair, address } = await find(tx, keys, now)
-        const inProgress = async (kind: keyof LockoutKeys) => {
+        const inProgress = async (kind: 'pair' | 'address') => {
           const counted = tx.selectFrom('lockout_attempts').select(sql<number>`count(*)`.as('total'))
           return (await counted.where(kind, '=', keys[kind]).executeTakeFirstOrThrow()).total
         }
@@ -28,7 +32,7 @@ export function lockoutRepository({ db, newId }: StoreContext): LockoutRepositor
         const id = newId()
         await tx
           .insertInto('lockout_attempts')
-          .values({ id, ...keys, expires })
+          .values({ id, pair: keys.pair, address: keys.address, expires })
           .execute()
         return id
       }),
@@ -36,12 +40,21 @@ export function lockoutRepository({ db, newId }: StoreContext): LockoutRepositor
     fail: (keys, attempt, now, limits) =>
       inTransaction(db, async (tx) => {
         await tx.deleteFrom('lockouts').where('expires', '<=', now).execute()
-        const pair = await count(tx, keys.pair, now, limits.pairFailures, limits)
+        const pair = await count(tx, keys.pair, now, limits.pairFailures, limits, keys.name)
         const address = await count(tx, keys.address, now, limits.addressFailures, limits)
         await bound(tx, 2 * limits.maxEntries)
         await endAttempt(tx, attempt)
         return { pair, address }
       }),
+
+    async lockedNames(now) {
+      const rows = await lockedRows(db, now)
+      return rows.flatMap(({ name }) => (name ? [name] : []))
+    },
+
+    async forgive(name) {
+      await db.deleteFrom('lockouts').where('name', '=', name).execute()
+    },
 
     end: (attempt, forgiven) =>
       inTransaction(db, async (tx) => {
@@ -65,6 +78,7 @@ async function count(
   now: number,
   limit: number,
   { windowMs, lockMs }: LockoutLimits,
+  name?: Uint8Array,
 ): Promise<Failures> {
   const locks = limit <= 1
   const row = await tx
@@ -75,6 +89,7 @@ async function count(
       since: now,
       locked_until: locks ? now + lockMs : 0,
       expires: now + (locks ? lockMs : windowMs),
+      name: name ?? null,
     })
     .onConflict((conflict) =>
       conflict.column('key').doUpdateSet({

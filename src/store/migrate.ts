@@ -27,6 +27,7 @@ import * as sharedState from './migrations/0022-shared-state.ts'
 import * as idempotencyClaims from './migrations/0023-idempotency-claims.ts'
 import * as invitations from './migrations/0024-invitations.ts'
 import * as checkouts from './migrations/0025-checkouts.ts'
+import * as timeframes from './migrations/0026-timeframes.ts'
 import * as approvals from './migrations/0027-approvals.ts'
 
 /** In order; a released migration is never changed, only followed. */
@@ -54,6 +55,7 @@ export const MIGRATIONS: readonly Migration[] = [
   idempotencyClaims,
   invitations,
   checkouts,
+  timeframes,
   approvals,
 ]
 
@@ -79,7 +81,6 @@ export function migrate(
       // Read the version again under the write lock: another process may have started at the same moment.
       if (recordedVersion(database) < migration.version) {
         database.exec(migration.sql)
-        for (const trigger of migration.triggers?.byName.values() ?? []) database.exec(trigger)
         database
           .prepare('insert into schema_migrations (version, applied) values (?, ?)')
           .run(migration.version, now)

@@ -21,6 +21,11 @@ export function nameQueries({ db }: StoreContext): NameQueries {
       return byId(await groups.where(among(ids)).execute(), ({ name }) => name)
     },
 
+    async timeframes(ids) {
+      const timeframes = db.selectFrom('timeframes').select(['id', 'timeframe_name as name'])
+      return byId(await timeframes.where(among(ids)).execute(), ({ name }) => name)
+    },
+
     async targetGroups(ids) {
       const groups = db.selectFrom('target_groups').select(['id', 'group_name as name'])
       return byId(await groups.where(among(ids)).execute(), ({ name }) => name)

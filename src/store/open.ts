@@ -42,6 +42,7 @@ import { signInRepository } from './sign-ins.ts'
 import type { Store } from './store.ts'
 import { targetGroupRepository } from './target-groups.ts'
 import { ticketRepository } from './tickets.ts'
+import { timeframeRepository } from './timeframes.ts'
 import { uploadRepository } from './uploads.ts'
 import { userGroupRepository } from './user-groups.ts'
 import { userRepository } from './users.ts'
@@ -134,6 +135,7 @@ function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'reach'>): S
   return {
     users: userRepository(context),
     userGroups: userGroupRepository(context),
+    timeframes: timeframeRepository(context),
     devices: deviceRepository(context),
     services: serviceRepository(context),
     domains: domainRepository(context),

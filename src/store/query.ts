@@ -161,6 +161,7 @@ export async function write<T>(
 export type Referred =
   | 'users'
   | 'user_groups'
+  | 'timeframes'
   | 'devices'
   | 'services'
   | 'domains'

@@ -41,6 +41,7 @@ import type {
 } from '../model/objects.ts'
 import type { ProfileRights } from '../model/profile-rights.ts'
 import type { Profile } from '../model/profiles.ts'
+import type { Timeframe, TimeRule } from '../model/timeframes.ts'
 import type { Search } from '../search/bind.ts'
 import type { Reach } from './engine/reach.ts'
 
@@ -216,6 +217,8 @@ export interface InvitationRepository {
 export interface LockoutKeys {
   pair: Uint8Array
   address: Uint8Array
+  /** Of the name alone: to show and to lift its locks, never to count failures. */
+  name: Uint8Array
 }
 
 /** Failures of a key. Times in milliseconds since the epoch. */
@@ -227,7 +230,7 @@ export interface Failures {
   lockedUntil: number
 }
 
-export type FailuresOf = Partial<Record<keyof LockoutKeys, Failures>>
+export type FailuresOf = Partial<Record<'pair' | 'address', Failures>>
 
 export interface LockoutLimits {
   /** Failures of one name from one address that lock the pair. */
@@ -260,6 +263,10 @@ export interface LockoutRepository {
     now: number,
     limits: LockoutLimits,
   ): Promise<Required<FailuresOf>>
+  /** Returns the names that are locked. */
+  lockedNames(now: number): Promise<Uint8Array[]>
+  /** Forgets the failures of the name, from wherever they came. */
+  forgive(name: Uint8Array): Promise<void>
   /** Ends the attempt, and forgets the failures of `forgiven`. */
   end(attempt: Id | undefined, forgiven?: Uint8Array): Promise<void>
 }
@@ -372,6 +379,8 @@ export interface CheckoutRepository {
   ofUser(userId: Id, now: number): Promise<Checkout[]>
   /** Returns checkouts that are out at `now`, but whose approval holds no longer. */
   revoked(now: number, limit: number): Promise<Checkout[]>
+  /** Returns all checkouts that are open at `now`. */
+  out(now: number): Promise<Checkout[]>
   /** Returns the oldest checkouts that expired without a return. */
   expired(now: number, limit: number): Promise<Checkout[]>
   /** Creates a checkout in one transaction. Fails with DuplicateError if `exclusive` and another is open. */
@@ -387,6 +396,8 @@ export interface CheckoutRepository {
    * @throws MissingReferenceError if it has ended or expired, ChangedError if its end was moved meanwhile
    */
   extend(id: Id, from: number, to: number, clock: () => number): Promise<void>
+  /** Moves the end of a checkout that is out to `to`, if it is later. */
+  shorten(id: Id, to: number): Promise<void>
   /**
    * Ends a checkout; `forced`: for another user than its own.
    * @throws MissingReferenceError if there is none of that id, or it has ended already
@@ -524,6 +535,8 @@ export interface TargetRow {
   hostKeyPolicy: HostKeyPolicy
   authorizationId: Id
   authorizationName: string
+  /** Timeframes of the user group; empty if all times are allowed. */
+  timeframes: readonly TimeRule[]
   authorizationSubprotocols: Authorization['subprotocols']
   isRecorded: boolean
   recordingMode: Authorization['recordingMode']
@@ -534,16 +547,23 @@ export interface TargetRow {
 /** The part of an authorization's conditions that decides which row opens a target. */
 export type RowConditions = Omit<Conditions, 'approverGroupIds' | 'approvalTimeout' | 'singleConnection'>
 
-/** An authorization for an account's secret. */
-export interface Retrieval {
-  authorizationId: Id
-  authorizationName: string
-  conditions?: RowConditions | undefined
-}
-
 /** `device` is a name. */
 export interface TargetFilter {
   device?: string
+  /** Set for the rows out of their timeframes instead: of targets for another time, or for an approval. */
+  isOutside?: true
+}
+
+/** An authorization for an account's secret. */
+export interface Retrieval {
+  userId: Id
+  accountId: Id
+  authorizationId: Id
+  authorizationName: string
+  /** Absent if the authorization sets none. */
+  conditions?: RowConditions
+  /** Timeframes of the user group; empty if all times are allowed. */
+  timeframes: readonly TimeRule[]
 }
 
 /** A user, and a target by its service and account, if it has one. */
@@ -553,24 +573,31 @@ export interface AskedTarget {
   accountId: Id | undefined
 }
 
+/** An authorization counts while one of the timeframes of its user group holds; `now` in milliseconds since the epoch. */
 export interface AccessQueries {
   /**
-   * Returns every (target, authorization) pair that lets the user open sessions; one target may have several
+   * Returns every (target, authorization) pair that lets the user open sessions now; one target may have several
    * rows.
    */
-  sessionTargets(userId: Id, filter?: TargetFilter): Promise<TargetRow[]>
-  /** Returns the pairs that let these users open sessions with these targets. */
+  sessionTargets(userId: Id, now: number, filter?: TargetFilter): Promise<TargetRow[]>
+  /**
+   * Returns the pairs that let these users open sessions with these targets, also those out of their timeframes: for
+   * sessions that run, which the caller judges.
+   */
   grants(asked: readonly AskedTarget[]): Promise<(TargetRow & { userId: Id })[]>
   /** Returns those of the users who may open any target: for whom `sessionTargets` returns a row. */
-  withTargets(userIds: readonly Id[]): Promise<Set<Id>>
+  withTargets(userIds: readonly Id[], now: number): Promise<Set<Id>>
   /** Returns those of the users who are in the group. */
   membersAmong(userIds: readonly Id[], groupId: Id): Promise<Id[]>
   /** Returns the user groups that an authorization joins to the target group. */
   groupsAt(targetGroupId: Id): Promise<Id[]>
-  /** Returns whether the user is mapped to one of the targets. */
+  /** Returns whether the user is mapped to one of the targets, whenever. */
   hasMapping(userId: Id): Promise<boolean>
-  /** Returns the authorizations with which the user may check out the account's secret. */
-  retrievalAuthorizations(userId: Id, accountId: Id): Promise<Retrieval[]>
+  /**
+   * Returns the authorizations with which these users may check out the secrets of these accounts, also those out of
+   * their timeframes.
+   */
+  retrievals(asked: readonly { userId: Id; accountId: Id }[]): Promise<Retrieval[]>
 }
 
 /** Kinds of objects that changes are about. A change of a user may be one of the user's groups. */
@@ -610,6 +637,7 @@ export interface ChangeRepository {
 export interface NameQueries {
   users(ids: Iterable<Id>): Promise<Map<Id, string>>
   userGroups(ids: Iterable<Id>): Promise<Map<Id, string>>
+  timeframes(ids: Iterable<Id>): Promise<Map<Id, string>>
   targetGroups(ids: Iterable<Id>): Promise<Map<Id, string>>
   checkoutPolicies(ids: Iterable<Id>): Promise<Map<Id, string>>
   connectionPolicies(ids: Iterable<Id>): Promise<Map<Id, string>>
@@ -685,6 +713,7 @@ export interface SettingRepository {
 export interface Store {
   users: UserRepository
   userGroups: Repository<UserGroup>
+  timeframes: Repository<Timeframe>
   devices: Repository<Device>
   services: ServiceRepository
   domains: DomainRepository

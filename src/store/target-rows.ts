@@ -1,11 +1,20 @@
 /** Targets as the joins of access.ts return them. */
 import { mappedLogin } from '../model/logon.ts'
 import { nameKey } from '../model/names.ts'
-import type { HostKeyPolicy, RecordingMode, TargetKind } from '../model/objects.ts'
+import type { HostKeyPolicy, Id, RecordingMode, TargetKind } from '../model/objects.ts'
 import type { Protocol, Right } from '../model/rights.ts'
+import type { TimeRule } from '../model/timeframes.ts'
 import { DEMANDS, rowConditions } from './conditions.ts'
 import { list } from './query.ts'
 import type { TargetRow } from './store.ts'
+
+/** A row of an authorization, before the timeframes of its group are known. */
+export interface TimedRow {
+  userGroupId: Id
+  isTimed: number
+}
+
+type TimeframesOf = (row: TimedRow) => readonly TimeRule[]
 
 /** The columns of each kind of target. */
 export const PLACE = [
@@ -22,6 +31,7 @@ export const PLACE = [
   'cp.id as connectionPolicyId',
   'cp.host_key_policy as connectionPolicy',
   'a.id as authorizationId',
+  'a.user_group_id as userGroupId',
   'a.subprotocols as authorizationSubprotocols',
   'a.is_recorded as isRecorded',
   'a.recording_mode as recordingMode',
@@ -30,7 +40,7 @@ export const PLACE = [
   'a.inactive_quorum as inactiveQuorum',
 ] as const
 
-interface PlaceRow {
+interface PlaceRow extends TimedRow {
   deviceId: string
   deviceName: string
   deviceDescription: string
@@ -62,17 +72,28 @@ interface AccountTargetRow extends PlaceRow {
   localTo: string | null
 }
 
-export function accountTarget(row: AccountTargetRow): TargetRow {
+export function accountTarget(row: AccountTargetRow, timeframesOf: TimeframesOf): TargetRow {
   const { accountId, accountName, accountLogin, domainId, domainName, localTo } = row
   const isLocal = localTo !== null
-  return target(row, { kind: 'account', accountId, accountName, accountLogin, domainId, domainName, isLocal })
+  return target(row, timeframesOf, {
+    kind: 'account',
+    accountId,
+    accountName,
+    accountLogin,
+    domainId,
+    domainName,
+    isLocal,
+  })
 }
 
-export function loginTarget(row: PlaceRow & { kind: string; userName: string }): TargetRow {
+export function loginTarget(
+  row: PlaceRow & { kind: string; userName: string },
+  timeframesOf: TimeframesOf,
+): TargetRow {
   const kind = row.kind as Exclude<TargetKind, 'account'>
   const login = kind === 'mapping' ? mappedLogin(row.userName) : ''
   const nobody = { accountId: undefined, domainId: undefined, domainName: '', isLocal: false }
-  return target(row, { kind, ...nobody, accountName: login, accountLogin: login })
+  return target(row, timeframesOf, { kind, ...nobody, accountName: login, accountLogin: login })
 }
 
 type Who = Pick<
@@ -80,7 +101,7 @@ type Who = Pick<
   'kind' | 'accountId' | 'accountName' | 'accountLogin' | 'domainId' | 'domainName' | 'isLocal'
 >
 
-function target(row: PlaceRow, who: Who): TargetRow {
+function target(row: PlaceRow, timeframesOf: TimeframesOf, who: Who): TargetRow {
   // Copy the fields one by one: copying the rest of a row takes more than twice as long, which shows with ten
   // thousand targets.
   const conditions = rowConditions(row.demands, row.activeQuorum, row.inactiveQuorum)
@@ -106,6 +127,7 @@ function target(row: PlaceRow, who: Who): TargetRow {
     hostKeyPolicy: (row.ownPolicy || row.connectionPolicy || 'pinned') as HostKeyPolicy,
     authorizationId: row.authorizationId,
     authorizationName: row.authorizationName,
+    timeframes: timeframesOf(row),
     authorizationSubprotocols: list<Right>(row.authorizationSubprotocols),
     isRecorded: row.isRecorded !== 0,
     recordingMode: row.recordingMode as RecordingMode,

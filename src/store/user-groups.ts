@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { Id, UserGroup } from '../model/objects.ts'
+import { ALL_THE_TIME } from '../model/timeframes.ts'
 import { jsonList } from './engine/json.ts'
 import { setLinks } from './links.ts'
 import type { Db, GroupRow, StoreContext } from './migrations/schema.ts'
@@ -18,6 +19,16 @@ export const USER_GROUP_FIELDS = {
     from: sql`user_group_members as m inner join users as u on u.id = m.user_id`,
     equals: sql.ref('m.group_id'),
     member: sql.ref('u.name_key'),
+  }),
+  timeframes: related('name', {
+    value: sql.ref('user_groups.id'),
+    from: sql`(select x.group_id, x.timeframe_id from user_group_timeframes as x
+      union all
+      select y.id, ${ALL_THE_TIME} from user_groups as y
+      where not exists (select 1 from user_group_timeframes as z where z.group_id = y.id)) as ut
+      inner join timeframes as tf on tf.id = ut.timeframe_id`,
+    equals: sql.ref('ut.group_id'),
+    member: sql.ref('tf.name_key'),
   }),
   id: column('id', 'user_groups.id'),
 }
@@ -43,6 +54,7 @@ export function userGroupRepository(context: StoreContext): Repository<UserGroup
         })
         .execute()
       await setUsers(tx, id, object.userIds)
+      await setTimeframes(tx, id, object.timeframeIds ?? [])
     },
 
     change: async (tx, id, change) => {
@@ -52,6 +64,7 @@ export function userGroupRepository(context: StoreContext): Repository<UserGroup
         description: change.description,
       })
       if (change.userIds !== undefined) await setUsers(tx, id, change.userIds)
+      if (change.timeframeIds !== undefined) await setTimeframes(tx, id, change.timeframeIds)
     },
 
     requireUnused: async (tx, { id, groupName }) => {
@@ -84,11 +97,14 @@ function select(db: Db) {
   return db
     .selectFrom('user_groups')
     .selectAll('user_groups')
-    .select(
+    .select([
       sql<string>`(select ${jsonList(sql`m.user_id`, sql`m.user_id`)} from user_group_members m where m.group_id = user_groups.id)`.as(
         'users',
       ),
-    )
+      sql<string>`(select ${jsonList(sql`t.timeframe_id`, sql`t.timeframe_id`)} from user_group_timeframes t where t.group_id = user_groups.id)`.as(
+        'timeframes',
+      ),
+    ])
 }
 
 async function setUsers(tx: Tx, groupId: Id, userIds: readonly Id[]): Promise<void> {
@@ -97,6 +113,21 @@ async function setUsers(tx: Tx, groupId: Id, userIds: readonly Id[]): Promise<vo
   await setLinks(tx, 'user_group_members', { group_id: groupId }, rows)
 }
 
-function userGroup(row: GroupRow & { users: string }): UserGroup {
-  return { id: row.id, groupName: row.group_name, description: row.description, userIds: list(row.users) }
+/** Without any it has all the time, which is then not written: so it is for all groups from before. */
+async function setTimeframes(tx: Tx, groupId: Id, timeframeIds: readonly Id[]): Promise<void> {
+  const ids = timeframeIds.some((id) => id !== ALL_THE_TIME) ? timeframeIds : []
+  await requireIds(tx, 'timeframes', ids, TYPE, 'timeframes')
+  const rows = ids.map((id) => ({ timeframe_id: id }))
+  await setLinks(tx, 'user_group_timeframes', { group_id: groupId }, rows)
+}
+
+function userGroup(row: GroupRow & { users: string; timeframes: string }): UserGroup {
+  const timeframeIds = list<Id>(row.timeframes)
+  return {
+    id: row.id,
+    groupName: row.group_name,
+    description: row.description,
+    userIds: list(row.users),
+    ...(timeframeIds.length > 0 && { timeframeIds }),
+  }
 }

@@ -35,6 +35,7 @@ export const USER_FIELDS = {
   user_auths: listColumn('label', 'users.user_auths'),
   ssh_public_keys: listColumn('text', 'users.ssh_public_keys'),
   is_disabled: column('flag', 'is_disabled'),
+  is_locked: column('flag', 'is_locked'),
   expiration_date: nullable('time', 'expiration_date'),
   ip_source: listColumn('text', 'users.ip_source'),
   groups: related('name', {
@@ -103,6 +104,7 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
           user_auths: JSON.stringify(object.userAuths),
           ssh_public_keys: JSON.stringify(object.sshPublicKeys),
           is_disabled: Number(object.isDisabled),
+          is_locked: Number(object.isLocked ?? false),
           expiration_date: object.expirationDate ?? null,
           ip_source: JSON.stringify(object.ipSource),
           password_hash: null,
@@ -130,6 +132,7 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
             user_auths: json(change.userAuths),
             ssh_public_keys: json(change.sshPublicKeys),
             is_disabled: flag(change.isDisabled),
+            is_locked: flag(change.isLocked),
             expiration_date: cleared(change, 'expirationDate'),
             ip_source: json(change.ipSource),
           }),
@@ -233,6 +236,7 @@ async function hasAdministrator(tx: Tx): Promise<boolean> {
     .select('id')
     .where('profile', '=', 'product_administrator')
     .where('is_disabled', '=', 0)
+    .where('is_locked', '=', 0)
     .where('expiration_date', 'is', null)
     .where('user_auths', 'like', '%"local_password"%')
     .where('sealed_password_hash', 'is not', null)
@@ -276,6 +280,7 @@ function user(row: UserRow & { groups: string }): User {
     userAuths: list<UserAuth>(row.user_auths),
     sshPublicKeys: list(row.ssh_public_keys),
     isDisabled: row.is_disabled !== 0,
+    ...(row.is_locked !== 0 && { isLocked: true }),
     ...(row.expiration_date !== null && { expirationDate: row.expiration_date }),
     ipSource: list(row.ip_source),
     groupIds: list(row.groups),

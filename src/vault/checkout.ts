@@ -2,8 +2,8 @@
  * Checkout and check-in of an account's secret, under the account's policy: for how long, and whether by one
  * user at a time.
  */
-import { retrievalTerms } from '../access/retrievals.ts'
-import { type Approval, endOf, isUsable, reasonFlaw } from '../model/approvals.ts'
+import { type RetrievalTerms, retrievalTerms, retrievalTermsAt } from '../access/retrievals.ts'
+import { type Approval, endOf, holds, isUsable, reasonFlaw } from '../model/approvals.ts'
 import {
   type Account,
   type Checkout,
@@ -13,8 +13,9 @@ import {
   type User,
 } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
+import { endOfCheckout, together } from '../model/timeframes.ts'
 import { DuplicateError, MissingReferenceError } from '../store/engine/errors.ts'
-import type { Store } from '../store/store.ts'
+import type { Retrieval, Store } from '../store/store.ts'
 import { type Credential, wipe as wipeOne } from './credentials.ts'
 import { KeyRewriter } from './formats/rewriter.ts'
 import type { KeyFormat } from './formats/write.ts'
@@ -65,11 +66,14 @@ export class CheckoutError extends Error {
   readonly reason: CheckoutRefusal
   /** When an account that is checked out will be free at the latest, in milliseconds since the epoch. */
   readonly until: number | undefined
+  /** More for the audit alone. */
+  readonly told: string | undefined
 
-  constructor(reason: CheckoutRefusal, message: string, until?: number) {
+  constructor(reason: CheckoutRefusal, message: string, until?: number, told?: string) {
     super(message)
     this.reason = reason
     this.until = until
+    this.told = told
   }
 }
 
@@ -102,7 +106,7 @@ export class Checkouts {
    * `checked_out` if it locks the account for another user
    */
   async checkout(
-    user: Pick<User, 'id'>,
+    user: Pick<User, 'id' | 'expirationDate'>,
     account: Account,
     clock: () => number,
     wish: CheckoutWish & { apiKey?: string } = {},
@@ -117,9 +121,10 @@ export class Checkouts {
       if (format !== undefined) {
         await this.#terms(user, account, clock(), told.duration)
         credentials = await this.#rewritten(user, credentials, format, passphrase)
-        ground = await this.#ground(user, account, clock(), wish)
       }
-      checkout = await this.#begin(user, account, clock(), told, ground)
+      const now = clock()
+      ground = await this.#ground(user, account, now, wish)
+      checkout = await this.#begin(user, account, now, ground, told)
     } catch (error) {
       wipe(credentials)
       throw error
@@ -194,15 +199,15 @@ export class Checkouts {
     user: Pick<User, 'id'>,
     account: Account,
     now: number,
+    { approval, until }: Ground,
     { duration, ...told }: Pick<CheckoutWish, 'duration' | 'comment' | 'ticket'> & { apiKey?: string },
-    { approval }: Ground,
   ): Promise<Checkout> {
     const { lasts, isExclusive } = await this.#terms(user, account, now, duration)
     const begun = {
       accountId: account.id,
       userId: user.id,
       begin: now,
-      expires: Math.min(now + lasts * 1000, (approval && endOf(approval)) ?? Number.POSITIVE_INFINITY),
+      expires: Math.min(now + lasts * 1000, until),
       ...told,
       ...(approval && { approval: approval.id }),
     }
@@ -237,35 +242,40 @@ export class Checkouts {
    * @throws CheckoutError `not_allowed`, `approval_required`, or `no_reason` without a reason that an authorization asks for
    */
   async #ground(
-    user: Pick<User, 'id'>,
+    user: Pick<User, 'id' | 'expirationDate'>,
     account: Pick<Account, 'id'>,
     now: number,
     { comment = '', ticket = '' }: Pick<CheckoutWish, 'comment' | 'ticket'>,
   ): Promise<Ground> {
-    const all = await this.#store.access.retrievalAuthorizations(user.id, account.id)
-    const terms = retrievalTerms(all)
-    if (!terms)
-      throw new CheckoutError(
-        'not_allowed',
-        'the account does not exist, or you may not check its secret out',
-      )
+    const rows = await this.#retrievals(user, account)
+    const terms = retrievalTermsAt(rows, now)
+    if (!terms) throw notAllowed(rows.length > 0)
     if (terms.quorum === undefined) {
       const flaw = reasonFlaw({ comment, ticket }, terms.wanted)
       if (flaw !== undefined) throw new CheckoutError('no_reason', flaw)
-      return { authorizationIds: terms.authorizationIds }
+      return groundOf(rows, terms, user, now)
     }
     const object = {
       userId: user.id,
-      kind: 'checkout' as const,
+      kind: 'checkout',
       serviceId: '',
       accountId: account.id,
       login: '',
-    }
+    } as const
     for (const approval of await this.#store.approvals.ofUser(object, 'accepted')) {
-      const approved = isUsable(approval, now) && retrievalTerms(all, approval.authorizationId)
-      if (approved) return { authorizationIds: approved.authorizationIds, approval }
+      const { isOutside } = terms
+      const approved =
+        isUsable(approval, now) && retrievalTerms(rows, { approved: approval.authorizationId, isOutside })
+      if (approved) return groundOf(rows, approved, user, now, approval)
     }
     throw approvalRequired()
+  }
+
+  #retrievals(
+    { id: userId }: Pick<User, 'id'>,
+    { id: accountId }: Pick<Account, 'id'>,
+  ): Promise<Retrieval[]> {
+    return this.#store.access.retrievals([{ userId, accountId }])
   }
 
   /** @throws CheckoutError if there is none: a rule that cannot be evaluated denies */
@@ -282,29 +292,48 @@ export class Checkouts {
    * @throws CheckoutError `not_allowed` if the user has lost the authorization, `not_extendable` if the policy allows
    * no extension, or no more
    */
-  async extendedEnd(user: Pick<User, 'id'>, account: Account, checkout: Checkout): Promise<number> {
-    const all = await this.#store.access.retrievalAuthorizations(user.id, account.id)
-    const approval =
-      checkout.approval === undefined ? undefined : await this.#store.approvals.find(checkout.approval)
-    const terms = retrievalTerms(all, approval ? approval.authorizationId : undefined)
-    if (!terms || (!approval && terms.quorum !== undefined))
-      throw new CheckoutError(
-        'not_allowed',
-        'the account does not exist, or you may not check its secret out',
-      )
+  async extendedEnd(
+    user: Pick<User, 'id' | 'expirationDate'>,
+    account: Account,
+    checkout: Checkout,
+    now: number,
+  ): Promise<number> {
+    const { until } = await this.#groundOfCheckout(user, account, checkout, now)
     const { extension, maxDuration } = await this.#policyOf(account)
-    const approved = (approval && endOf(approval)) ?? Number.POSITIVE_INFINITY
-    const wished = Math.min(checkout.expires + extension * 1000, checkout.begin + maxDuration * 1000)
-    const end = Math.min(wished, approved)
+    const allowed = Math.min(checkout.expires + extension * 1000, checkout.begin + maxDuration * 1000)
+    const end = Math.min(allowed, until)
     if (checkout.expires < end) return end
-    if (approved < wished)
-      throw new CheckoutError('not_extendable', 'the time of the approval is over then: ask for another one')
+    if (checkout.expires < allowed)
+      throw new CheckoutError(
+        'not_extendable',
+        'the timeframe of the authorization, the approval or the user ends then',
+      )
     throw new CheckoutError(
       'not_extendable',
       extension === 0
         ? "the account's policy allows no extension"
         : `the account's policy allows ${maxDuration} seconds in all, which the checkout has`,
     )
+  }
+
+  /** Returns what a checkout that is out is allowed by now. @throws CheckoutError `not_allowed` */
+  async #groundOfCheckout(
+    user: Pick<User, 'id' | 'expirationDate'>,
+    account: Pick<Account, 'id'>,
+    { approval: id }: Checkout,
+    now: number,
+  ): Promise<Ground> {
+    const rows = await this.#retrievals(user, account)
+    const open = retrievalTermsAt(rows, now)
+    if (id === undefined) {
+      if (!open || open.quorum !== undefined) throw notAllowed(rows.length > 0)
+      return groundOf(rows, open, user, now)
+    }
+    const approval = await this.#store.approvals.find(id)
+    const isOutside = open?.isOutside ?? true
+    const terms = approval && retrievalTerms(rows, { approved: approval.authorizationId, isOutside })
+    if (!approval || !terms || !holds(approval, now)) throw notAllowed(false)
+    return groundOf(rows, terms, user, now, approval)
   }
 
   /**
@@ -350,10 +379,38 @@ export class Checkouts {
   }
 }
 
-/** The authorizations of a checkout, and its approval. */
+/** The authorizations of a checkout, its approval, and its end at the latest in milliseconds since the epoch. */
 interface Ground {
   authorizationIds: Id[]
+  until: number
   approval?: Approval
+}
+
+function groundOf(
+  rows: readonly Retrieval[],
+  { authorizationIds, isOutside }: RetrievalTerms,
+  { expirationDate }: Pick<User, 'expirationDate'>,
+  now: number,
+  approval?: Approval,
+): Ground {
+  const counting = rows.filter((row) => authorizationIds.includes(row.authorizationId))
+  const timeframes = together(counting.map((row) => row.timeframes))
+  const ends = [
+    isOutside ? undefined : endOfCheckout(timeframes, now, now),
+    approval && endOf(approval),
+    expirationDate,
+  ]
+  const until = Math.min(...ends.map((end) => end ?? Number.POSITIVE_INFINITY))
+  return { authorizationIds, until, ...(approval && { approval }) }
+}
+
+function notAllowed(isOutside: boolean): CheckoutError {
+  return new CheckoutError(
+    'not_allowed',
+    'the account does not exist, or you may not check its secret out',
+    undefined,
+    isOutside ? 'it is outside the timeframes of the authorization' : undefined,
+  )
 }
 
 function approvalRequired(): CheckoutError {

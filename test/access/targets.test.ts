@@ -28,6 +28,7 @@ function row(canonical: string, more: Partial<TargetRow> = {}): TargetRow {
     hostKeyPolicy: 'first_sight',
     authorizationId: 'A1',
     authorizationName: 'ops:servers',
+    timeframes: [],
     authorizationSubprotocols: ['SSH_SHELL'],
     isRecorded: true,
     recordingMode: 'standard',

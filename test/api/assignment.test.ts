@@ -133,6 +133,7 @@ const VIEWS: Readonly<Record<string, string>> = {
   profiles: 'Profile',
   checkoutpolicies: 'Checkoutpolicy',
   connectionpolicies: 'Connectionpolicy',
+  timeframes: 'Timeframe',
   hostkeys: 'HostKey',
   sessions: 'Session',
   approvals: 'Approval',
@@ -167,7 +168,8 @@ function within(schema: Schema, build: (inner: object) => object): ((inner: obje
     if (one.type === 'object') return within(one, (inner) => build({ [name]: inner }))
     const branches = one.items?.anyOf ?? (one.items?.type === 'object' ? [one.items] : [])
     if (branches.length === 0) return []
-    return [(inner: object) => build({ [name]: [{ type: 'password', password: 'p', ...inner }] })]
+    const good = name === 'credentials' ? { type: 'password', password: 'p' } : {}
+    return [(inner: object) => build({ [name]: [{ ...good, ...inner }] })]
   })
   return [build, ...deeper]
 }

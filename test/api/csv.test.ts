@@ -41,7 +41,21 @@ const TREE: [string, object][] = [
       file_rules: ['deny up /a\\*|b/** ext=x', 'allow any /a\\ b/*'],
     },
   ],
-  ['/usergroups', { group_name: 'admins', description: '=SUM(A1)' }],
+  ['/checkoutpolicies', { policy_name: 'timed', duration: 30, max_duration: 60 }],
+  [
+    '/timeframes',
+    {
+      timeframe_name: 'shifts',
+      time_zone: 'Asia/Kathmandu',
+      is_overtimable: true,
+      periods: [
+        { start_time: '22:00', end_time: '06:00', week_days: ['friday', 'saturday'] },
+        { start_date: '2027-01-01', start_time: '08:00', end_time: '18:00' },
+        { end_date: '2026-12-31', week_days: ['sunday'] },
+      ],
+    },
+  ],
+  ['/usergroups', { group_name: 'admins', description: '=SUM(A1)', timeframes: ['shifts'] }],
   ['/usergroups', { group_name: 'ops', description: 'one; "two"\r\nsecond line\n\tthird' }],
   [
     '/users',
@@ -187,6 +201,7 @@ describe('a whole configuration', () => {
       'profiles',
       'checkoutpolicies',
       'connectionpolicies',
+      'timeframes',
       'devices',
       'services',
       'domains',

@@ -17,7 +17,7 @@ import { TicketOffice } from '../../src/gate/ticket-office.ts'
 import { Tickets } from '../../src/gate/tickets.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { sealHash } from '../../src/identity/hashes.ts'
-import { Lockout } from '../../src/identity/lockout.ts'
+import { SharedLockout } from '../../src/identity/shared-lockout.ts'
 import type { ProfileName } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { Deletion } from '../../src/recording-service/deletion.ts'
@@ -116,7 +116,13 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     vault,
     checkouts: new Checkouts(store, vault),
     passwords,
-    identities: new Identities(store.users, passwords, new Lockout(), () => clock.now, vault),
+    identities: new Identities(
+      store.users,
+      passwords,
+      new SharedLockout(store.lockouts),
+      () => clock.now,
+      vault,
+    ),
     audit: heardAudit,
     sessionControl: {
       async kill(id, reason, by) {

@@ -313,7 +313,7 @@ describe('connection policies', () => {
     expect(await read()).toMatchObject({ connection_policy: 'SSH', host_key_policy: null })
     const policy = async () => {
       const user = (await h.store.users.find('o1'))!
-      const [row] = await h.store.access.sessionTargets(user.id)
+      const [row] = await h.store.access.sessionTargets(user.id, 0)
       return row?.hostKeyPolicy
     }
     await must('PUT', '/targetgroups/tg', { session: { accounts: ['root@local:srv1:ssh'] } })
@@ -441,15 +441,135 @@ describe('accounts below their place', () => {
   })
 })
 
-describe('approvals and timeframes', () => {
+describe('approvals', () => {
   it('answer with what there is', async () => {
     expect(await must('GET', '/approvals')).toEqual([])
     expect((await call('GET', '/approvals/x')).status).toBe(404)
+  })
+})
+
+describe('timeframes', () => {
+  it('have the one from the factory, which stays as it is', async () => {
     const [only] = await must('GET', '/timeframes')
-    expect(only).toMatchObject({ timeframe_name: 'allthetime' })
+    expect(only).toMatchObject({ timeframe_name: 'allthetime', is_factory: true, is_overtimable: false })
     expect(await must('GET', '/timeframes/AllTheTime')).toEqual(only)
     expect(await must('GET', `/timeframes/${only.id}`)).toEqual(only)
+    expect((await call('PUT', '/timeframes/allthetime', { description: 'x' })).body.error).toBe(
+      'factory_object',
+    )
+    expect((await call('DELETE', '/timeframes/allthetime')).body.error).toBe('factory_object')
   })
+
+  it('are made, changed, and removed when no group has them', async () => {
+    await must('POST', '/timeframes', {
+      timeframe_name: 'office',
+      time_zone: 'Europe/Paris',
+      periods: [
+        {
+          start_date: '2026-01-01',
+          end_date: '2026-12-31',
+          start_time: '08:00',
+          end_time: '18:00',
+          week_days: ['friday', 'monday'],
+        },
+        {},
+      ],
+    })
+    const all = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday']
+    expect(await must('GET', '/timeframes/office')).toMatchObject({
+      description: '',
+      is_overtimable: false,
+      time_zone: 'Europe/Paris',
+      periods: [
+        {
+          start_date: '2026-01-01',
+          end_date: '2026-12-31',
+          start_time: '08:00',
+          end_time: '18:00',
+          week_days: ['monday', 'friday'],
+        },
+        { start_time: '00:00', end_time: '24:00', week_days: all },
+      ],
+      is_factory: false,
+    })
+    expect(await must('GET', '/timeframes?q=time_zone~paris')).toHaveLength(1)
+    await must('POST', '/usergroups', { group_name: 'day-shift', timeframes: ['office', 'allthetime'] })
+    const group = await must('GET', '/usergroups/day-shift')
+    expect(group.timeframes).toEqual(['allthetime', 'office'])
+    expect(await must('GET', '/usergroups?q=timeframes=office')).toMatchObject([{ group_name: 'day-shift' }])
+    expect((await call('DELETE', '/timeframes/office')).body).toMatchObject({
+      error: 'in_use',
+      details: [{ message: 'user group "day-shift"' }],
+    })
+    await must('PUT', '/timeframes/office', { timeframe_name: 'hours', is_overtimable: true })
+    expect((await must('GET', '/usergroups/day-shift')).timeframes).toEqual(['allthetime', 'hours'])
+    await must('PUT', '/usergroups/day-shift', { timeframes: [] })
+    expect((await must('GET', '/usergroups/day-shift')).timeframes).toEqual(['allthetime'])
+    expect(await must('GET', '/usergroups?q=timeframes=allthetime')).toContainEqual(
+      expect.objectContaining({ group_name: 'day-shift' }),
+    )
+    await must('DELETE', '/timeframes/hours')
+    await must('DELETE', '/usergroups/day-shift')
+  })
+
+  it.each([
+    [{ periods: [] }, 'periods'],
+    [{ periods: [{}], time_zone: 'Mars/Olympus' }, 'time_zone'],
+    [{ periods: [{}], time_zone: '+02:00' }, 'time_zone'],
+    [{ periods: [{}, { start_date: '2026-02-30' }] }, 'periods/1/start_date'],
+    [{ periods: [{ start_date: '2026-02-02', end_date: '2026-02-01' }] }, 'periods/0/end_date'],
+    [{ periods: [{ start_time: '24:00' }] }, 'periods/0/start_time'],
+    [{ periods: [{ end_time: '24:01' }] }, 'periods/0/end_time'],
+    [{ periods: [{ start_time: '08:00', end_time: '08:00' }] }, 'periods/0/end_time'],
+    [{ periods: [{ week_days: ['someday'] }] }, 'periods/0/week_days/0'],
+    [{ periods: Array.from({ length: 51 }, () => ({})) }, 'periods'],
+  ])('name what is wrong with %o', async (body, field) => {
+    const answer = await call('POST', '/timeframes', { timeframe_name: 'wrong', ...body })
+    expect(answer.status).toBe(400)
+    expect(answer.body.details).toMatchObject([{ field }])
+  })
+
+  it('of a group have to exist, and an authorization has none', async () => {
+    const unknown = await call('POST', '/usergroups', { group_name: 'x', timeframes: ['nowhen'] })
+    expect(unknown.body).toMatchObject({ error: 'unknown_reference', details: [{ field: 'timeframes/0' }] })
+    const other = await call('POST', '/authorizations', {
+      user_group: 'a',
+      target_group: 'b',
+      timeframes: [],
+    })
+    expect(other.body.error).toBe('unknown_field')
+  })
+})
+
+it('a checkout policy loses its duration by null', async () => {
+  await must('POST', '/checkoutpolicies', { policy_name: 'lasting', duration: 60, max_duration: 90 })
+  expect((await must('GET', '/checkoutpolicies/lasting')).duration).toBe(60)
+  await must('PUT', '/checkoutpolicies/lasting', { duration: null })
+  expect((await must('GET', '/checkoutpolicies/lasting')).duration).toBeNull()
+  await must('DELETE', '/checkoutpolicies/lasting')
+})
+
+it('a user is shown as locked by an administrator or by wrong passwords, and unlocked from both', async () => {
+  const password = 'of the locked one'
+  await must('POST', '/users', { user_name: 'shut', password })
+  const isLocked = async () => (await must('GET', '/users/shut')).is_locked
+  const signIn = (text: string) => h.call('POST', '/session', { body: { user: 'shut', password: text } })
+  expect(await isLocked()).toBe(false)
+  await must('PUT', '/users/shut', { is_locked: true })
+  expect(await isLocked()).toBe(true)
+  expect(await must('GET', '/users?q=is_locked=true')).toHaveLength(1)
+  const refused = await signIn(password)
+  await must('PUT', '/users/shut', { is_locked: false })
+  const wrong = await signIn('wrong')
+  expect([refused.status, refused.body]).toEqual([wrong.status, wrong.body])
+  expect((await signIn(password)).status).toBe(200)
+  for (let attempt = 0; attempt < 10; attempt++) await signIn('wrong')
+  expect((await signIn(password)).status).toBe(401)
+  expect(await isLocked()).toBe(true)
+  await must('PUT', '/users/shut', { is_locked: false })
+  expect(await isLocked()).toBe(false)
+  expect((await signIn(password)).status).toBe(200)
+  await must('DELETE', '/users/shut')
 })
 
 it('a pair of groups has one authorization, also when many clients ask at once', async () => {

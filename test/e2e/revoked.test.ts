@@ -49,6 +49,7 @@ async function expectEnd(terminal: Terminal, reason: string): Promise<void> {
 
 test.each([
   ['disabled', 'PUT', { is_disabled: true }, 'the user is disabled'],
+  ['locked', 'PUT', { is_locked: true }, 'the user is locked'],
   ['expired', 'PUT', { expiration_date: '2020-01-01T00:00:00Z' }, 'the user has expired'],
   ['bound to another address', 'PUT', { ip_source: ['192.0.2.0/24'] }, 'may not come from this address'],
   ['out of the group', 'PUT', { groups: [] }, 'the authorization for this target is gone'],
@@ -78,6 +79,21 @@ test('a user whose time is over in the middle of a session', async () => {
   const terminal = await shell('brief')
   await must('PUT', '/users/brief', { expiration_date: new Date(Date.now() + 1500).toISOString() })
   await expectEnd(terminal, 'the user has expired')
+})
+
+test('a session whose timeframe is about to end, and then is over', async () => {
+  const clock = (minutes: number) => new Date(Date.now() + minutes * 60_000).toISOString().slice(11, 16)
+  const until3 = { periods: [{ start_time: clock(-60), end_time: clock(3) }] }
+  await must('POST', '/timeframes', { timeframe_name: 'now', periods: [{}] })
+  await must('PUT', `/usergroups/${GROUP}`, { timeframes: ['now'] })
+  const terminal = await shell()
+  await must('PUT', '/timeframes/now', until3)
+  await terminal.expect('its timeframe is over then')
+  await must('PUT', '/timeframes/now', { periods: [{ start_time: clock(-60), end_time: clock(-10) }] })
+  await expectEnd(terminal, 'the timeframe of the authorization is over')
+  expect((await ssh(bastion.home, bastion.login(), ['id'])).code).toBe(255)
+  await must('PUT', `/usergroups/${GROUP}`, { timeframes: [] })
+  await must('DELETE', '/timeframes/now')
 })
 
 test('rights that another process takes away: of a user, and of a group', async () => {

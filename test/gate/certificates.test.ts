@@ -30,7 +30,7 @@ beforeEach(async () => {
 afterEach(() => temp.remove())
 
 async function session(change: Partial<Target> = {}) {
-  const [row] = await temp.store.access.sessionTargets(estate.user.id)
+  const [row] = await temp.store.access.sessionTargets(estate.user.id, 0)
   const target: Target = {
     ...row!,
     rights: ['SSH_SHELL'],

@@ -16,7 +16,7 @@ afterEach(() => temp.remove())
 describe('the targets of a user', () => {
   it('are rows with everything that a session needs', async () => {
     const { user, account, domain, device, service, authorization } = estate
-    expect(await temp.store.access.sessionTargets(user.id)).toEqual([
+    expect(await temp.store.access.sessionTargets(user.id, 0)).toEqual([
       {
         kind: 'account',
         accountId: account.id,
@@ -38,6 +38,7 @@ describe('the targets of a user', () => {
         hostKeyPolicy: 'first_sight',
         authorizationId: authorization.id,
         authorizationName: 'ops:servers',
+        timeframes: [],
         authorizationSubprotocols: ['SSH_SHELL'],
         isRecorded: true,
         recordingMode: 'standard',
@@ -46,19 +47,19 @@ describe('the targets of a user', () => {
   })
 
   it('can be asked for one device', async () => {
-    expect(await temp.store.access.sessionTargets(estate.user.id, { device: 'SRV1' })).toHaveLength(1)
-    expect(await temp.store.access.sessionTargets(estate.user.id, { device: 'srv%' })).toEqual([])
+    expect(await temp.store.access.sessionTargets(estate.user.id, 0, { device: 'SRV1' })).toHaveLength(1)
+    expect(await temp.store.access.sessionTargets(estate.user.id, 0, { device: 'srv%' })).toEqual([])
   })
 
   it('are none for a user outside the group, and gone when the right is', async () => {
     const { store } = temp
     const stranger = await store.users.create(newUser('stranger'))
-    expect(await store.access.sessionTargets(stranger.id)).toEqual([])
+    expect(await store.access.sessionTargets(stranger.id, 0)).toEqual([])
     await store.authorizations.update(estate.authorization.id, { authorizeSessions: false })
-    expect(await store.access.sessionTargets(estate.user.id)).toEqual([])
+    expect(await store.access.sessionTargets(estate.user.id, 0)).toEqual([])
     await store.authorizations.update(estate.authorization.id, { authorizeSessions: true })
     await store.users.update(estate.user.id, { groupIds: [] })
-    expect(await store.access.sessionTargets(estate.user.id)).toEqual([])
+    expect(await store.access.sessionTargets(estate.user.id, 0)).toEqual([])
   })
 
   it('have a row for each authorization', async () => {
@@ -70,13 +71,13 @@ describe('the targets of a user', () => {
       userIds: [estate.user.id],
     })
     await store.authorizations.create({ ...estate.authorization, userGroupId: more.id, isRecorded: false })
-    const rows = await store.access.sessionTargets(estate.user.id)
+    const rows = await store.access.sessionTargets(estate.user.id, 0)
     expect(rows.map((row) => [row.authorizationName, row.isRecorded])).toEqual([
       ['ops:servers', true],
       ['more:servers', false],
     ])
     await store.users.update(estate.user.id, { groupIds })
-    expect(await store.access.sessionTargets(estate.user.id)).toHaveLength(1)
+    expect(await store.access.sessionTargets(estate.user.id, 0)).toHaveLength(1)
   })
 
   it('hold global accounts on every device of the group, and no local account on another device', async () => {
@@ -89,7 +90,7 @@ describe('the targets of a user', () => {
       [estate.service, ssh2].map((service) => ({ accountId: account.id, serviceId: service.id })),
     )
     await store.targetGroups.update(estate.targetGroup.id, { sessionAccounts: all })
-    expect((await store.access.sessionTargets(estate.user.id)).map(canonicalName)).toEqual([
+    expect((await store.access.sessionTargets(estate.user.id, 0)).map(canonicalName)).toEqual([
       'root@local:srv1:ssh',
       'svc@corp:srv1:ssh',
       'svc@corp:srv2:ssh',
@@ -107,15 +108,15 @@ describe('targets without a stored account', () => {
     const before = await store.services.create(newService(device.id, { serviceName: 'Assh' }))
     await store.users.update(user.id, { userName: 'alice@corp' })
     await hold([service.id, before.id], [service.id])
-    const rows = await store.access.sessionTargets(user.id)
+    const rows = await store.access.sessionTargets(user.id, 0)
     expect(rows.map((row) => [row.kind, canonicalName(row)])).toEqual([
       ['interactive', '@srv1:Assh'],
       ['account', 'root@local:srv1:ssh'],
       ['interactive', '@srv1:ssh'],
       ['mapping', 'alice@srv1:ssh'],
     ])
-    const names = async (filter: Parameters<typeof store.access.sessionTargets>[1]) =>
-      (await store.access.sessionTargets(user.id, filter)).map(canonicalName)
+    const names = async (filter: Parameters<typeof store.access.sessionTargets>[2]) =>
+      (await store.access.sessionTargets(user.id, 0, filter)).map(canonicalName)
     expect(await names({ device: 'SRV1' })).toHaveLength(4)
     expect(await names({ device: 'srv2' })).toEqual([])
     const granted = async (accountId?: string) =>
@@ -145,7 +146,7 @@ describe('targets without a stored account', () => {
     expect(
       await store.access.grants([{ userId: user.id, serviceId: service.id, accountId: service.id }]),
     ).toEqual([])
-    expect([...(await store.access.withTargets(ids))].sort()).toEqual([...members].sort())
+    expect([...(await store.access.withTargets(ids, 0))].sort()).toEqual([...members].sort())
     expect((await store.access.membersAmong(ids, userGroup.id)).sort()).toEqual([...members].sort())
     expect((await store.users.some([...ids, service.id])).map(({ id }) => id).sort()).toEqual([...ids].sort())
     expect(await store.access.groupsAt(estate.targetGroup.id)).toEqual([userGroup.id])
@@ -158,11 +159,11 @@ describe('targets without a stored account', () => {
     expect(await store.access.hasMapping(user.id)).toBe(false)
     await hold([], [service.id])
     expect(await store.access.hasMapping(user.id)).toBe(true)
-    expect(await store.access.withTargets([user.id])).toEqual(new Set([user.id]))
+    expect(await store.access.withTargets([user.id], 0)).toEqual(new Set([user.id]))
     await store.authorizations.update(authorization.id, { authorizeSessions: false })
     expect(await store.access.hasMapping(user.id)).toBe(false)
-    expect(await store.access.withTargets([user.id])).toEqual(new Set())
-    expect(await store.access.sessionTargets(user.id)).toEqual([])
+    expect(await store.access.withTargets([user.id], 0)).toEqual(new Set())
+    expect(await store.access.sessionTargets(user.id, 0)).toEqual([])
   })
 
   it('keep their service and device, and only stand in a group once', async () => {
@@ -192,10 +193,10 @@ it('ten thousand targets do not slow down the one that is opened', async () => {
     insert into target_group_sessions ${numbers} select '${estate.targetGroup.id}', '${svc.id}', 'S' || i from n`)
   const timed = async (device: string) => {
     const begin = performance.now()
-    expect(await store.access.sessionTargets(estate.user.id, { device })).toHaveLength(1)
+    expect(await store.access.sessionTargets(estate.user.id, 0, { device })).toHaveLength(1)
     return performance.now() - begin
   }
-  expect(await store.access.sessionTargets(estate.user.id)).toHaveLength(10_001)
+  expect(await store.access.sessionTargets(estate.user.id, 0)).toHaveLength(10_001)
   // A server plans a query some times before it keeps the plan.
   if (isOnPostgres()) return
   const times: number[] = []
@@ -208,10 +209,10 @@ describe('the retrieval of a secret', () => {
   it('is allowed for the accounts of the group, of both kinds, by authorizations that say so', async () => {
     const { store } = temp
     const only = await store.accounts.create(newAccount(estate.domain.id, 'db'))
-    const asked = (user = estate.user, account = estate.account) =>
-      store.access
-        .retrievalAuthorizations(user.id, account.id)
-        .then((all) => all.map(({ authorizationId }) => authorizationId))
+    const asked = async (user = estate.user, account = estate.account) => {
+      const found = await store.access.retrievals([{ userId: user.id, accountId: account.id }])
+      return found.map(({ authorizationId }) => authorizationId)
+    }
     expect(await asked()).toEqual([estate.authorization.id])
     expect(await asked(estate.user, only)).toEqual([])
     await store.targetGroups.update(estate.targetGroup.id, { passwordRetrievalAccountIds: [only.id] })

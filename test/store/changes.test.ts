@@ -11,6 +11,8 @@ const RIGHTS: Readonly<Record<string, readonly [kind: string, column?: string]>>
   users: ['user', 'id'],
   user_groups: ['user_group', 'id'],
   user_group_members: ['user', 'user_id'],
+  user_group_timeframes: ['user_group', 'group_id'],
+  timeframes: ['everyone'],
   authorizations: ['user_group', 'user_group_id'],
   target_groups: ['target_group', 'id'],
   target_group_sessions: ['service', 'service_id'],
@@ -37,7 +39,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   audit: 'tells what was',
   authorization_approvers: 'looked up with each answer',
   changes: 'the log itself',
-  checkouts: 'end by their own time, and no session rests on one',
+  checkouts: 'what is reviewed, and no session rests on one',
   host_keys: 'judged when a session connects',
   idempotency_claims: 'answers that are being made',
   idempotency_keys: 'answers that were given',
@@ -87,6 +89,15 @@ async function everything(): Promise<void> {
   })
   await store.accounts.setSealedCredentials(account.id, [{ type: 'password', sealed: new Uint8Array(1) }])
   await store.domains.setSealedAuthority(domain.id, { sealed: new Uint8Array(1), publicKey: 'key' })
+  const { id: timeframeId } = await store.timeframes.create({
+    timeframeName: 'day',
+    description: '',
+    isOvertimable: false,
+    timeZone: 'UTC',
+    periods: [],
+    isFactory: false,
+  })
+  await store.userGroups.update(userGroup.id, { timeframeIds: [timeframeId] })
   const actsFor = { userIds: [user.id], groupIds: [userGroup.id] }
   const chief = await store.users.create(newUser('chief', { profile: 'approver', groupIds: [userGroup.id] }))
   const conditions = { ...NO_CONDITIONS, approvalRequired: true, approverGroupIds: [userGroup.id] }

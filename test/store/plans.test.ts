@@ -79,8 +79,8 @@ it('find a sign-in, a session and what a review asks by indexes', async () => {
     await store.users.find(user.id)
     await store.users.lookingLike('ops1')
     await store.users.secretsOf(user.id)
-    await store.access.sessionTargets(user.id)
-    await store.access.sessionTargets(user.id, { device: 'srv1' })
+    await store.access.sessionTargets(user.id, 0)
+    await store.access.sessionTargets(user.id, 0, { device: 'srv1' })
     const asked = { userId: user.id, serviceId: service.id }
     await store.access.grants([
       { ...asked, accountId: account.id },
@@ -93,8 +93,8 @@ it('find a sign-in, a session and what a review asks by indexes', async () => {
     await store.changes.kept()
     await store.changes.removeOldest(5, 10)
     await store.access.hasMapping(user.id)
-    await store.access.withTargets([user.id])
-    await store.access.retrievalAuthorizations(user.id, account.id)
+    await store.access.withTargets([user.id], 0)
+    await store.access.retrievals([{ userId: user.id, accountId: account.id }])
     await store.accounts.find(account.id)
     await store.accounts.sealedCredentials(account.id)
     await store.accounts.meant({ account: 'root', device: 'srv1' }, 2)

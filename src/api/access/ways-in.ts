@@ -37,7 +37,10 @@ export function refuseUnboundAddress(request: ApiRequest, address: string | unde
 
 /** The part of a change to a user that concerns signing in. */
 export type SignInChange = Partial<
-  Pick<User, 'userName' | 'sshPublicKeys' | 'userAuths' | 'ipSource' | 'isDisabled' | 'expirationDate'>
+  Pick<
+    User,
+    'userName' | 'sshPublicKeys' | 'userAuths' | 'ipSource' | 'isDisabled' | 'isLocked' | 'expirationDate'
+  >
 > & { hasPassword: boolean }
 
 /**
@@ -51,6 +54,7 @@ export function widensSignIn(old: User | undefined, change: SignInChange): boole
   if (userName !== undefined && userName !== old.userName) return true
   if (userAuths.some((method) => !old.userAuths.includes(method))) return true
   if (isDisabled === false && old.isDisabled) return true
+  if (change.isLocked === false && old.isLocked) return true
   if ('expirationDate' in change && old.expirationDate !== undefined) {
     if (change.expirationDate === undefined || change.expirationDate > old.expirationDate) return true
   }

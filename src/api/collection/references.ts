@@ -184,6 +184,7 @@ type Named<K extends keyof NameQueries> =
 export class Names {
   readonly #users: Batch<string>
   readonly #userGroups: Batch<string>
+  readonly #timeframes: Batch<string>
   readonly #targetGroups: Batch<string>
   readonly #checkoutPolicies: Batch<string>
   readonly #connectionPolicies: Batch<string>
@@ -195,6 +196,7 @@ export class Names {
   constructor({ names }: Store) {
     this.#users = new Batch(names.users)
     this.#userGroups = new Batch(names.userGroups)
+    this.#timeframes = new Batch(names.timeframes)
     this.#targetGroups = new Batch(names.targetGroups)
     this.#checkoutPolicies = new Batch(names.checkoutPolicies)
     this.#connectionPolicies = new Batch(names.connectionPolicies)
@@ -210,6 +212,10 @@ export class Names {
 
   async userGroups(ids: readonly Id[]): Promise<string[]> {
     return (await Promise.all(ids.map((id) => this.userGroup(id)))).sort()
+  }
+
+  async timeframes(ids: readonly Id[]): Promise<string[]> {
+    return (await Promise.all(ids.map(async (id) => (await this.#timeframes.find(id)) ?? id))).sort()
   }
 
   async userGroup(id: Id): Promise<string> {

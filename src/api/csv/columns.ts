@@ -39,10 +39,13 @@ function kindOf(schema: TSchema): Kind {
     type?: string
     minLength?: number
     enum?: unknown
-    anyOf?: (TSchema & { format?: string })[]
+    anyOf?: (TSchema & { format?: string; type?: string })[]
     format?: string
   }
-  if (anyOf) return anyOf.some((one) => one.format === 'date-time') ? 'time' : 'nullable'
+  if (anyOf) {
+    if (anyOf.some((one) => one.format === 'date-time')) return 'time'
+    return anyOf.some((one) => one.type === 'integer') ? 'nullable_integer' : 'nullable'
+  }
   if (type === 'array') return 'list'
   if (type === 'boolean') return 'boolean'
   if (type === 'integer') return 'integer'

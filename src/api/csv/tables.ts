@@ -20,8 +20,10 @@ import { domainResource, localDomainResource } from '../resources/domains.ts'
 import { profileResource } from '../resources/profiles.ts'
 import { serviceResource } from '../resources/services.ts'
 import { targetGroupResource } from '../resources/target-groups.ts'
+import { timeframeResource } from '../resources/timeframes.ts'
 import { userGroupResource } from '../resources/user-groups.ts'
 import { userResource } from '../resources/users.ts'
+import { periodIn, periodText } from '../schema/periods.ts'
 import { type Column, columnsOf } from './columns.ts'
 
 export type Body = Record<string, unknown>
@@ -44,6 +46,8 @@ export interface Table {
   ofDevice: Member | undefined
   /** Converts cells to fields where they differ. @returns the invalid column and the error */
   finish?: (body: Body) => { column: string; message: string } | undefined
+  /** Converts fields to cells where they differ. */
+  written?: (view: Body) => Body
   /** Returns the cell of a body's field, if the field's last part is no column's name. */
   cellOf?: (field: string, body: Body) => string
 }
@@ -60,6 +64,8 @@ export function tableOf(name: CsvName, context: ResourceContext): Table {
       return single(name, checkoutPolicyResource(context), ['policy_name'])
     case 'connectionpolicies':
       return single(name, connectionPolicyResource(context), ['policy_name'])
+    case 'timeframes':
+      return { ...single(name, timeframeResource(context), ['timeframe_name']), ...PERIOD_CELLS }
     case 'users':
       return single(name, userResource(context), ['user_name'])
     case 'usergroups':
@@ -117,6 +123,23 @@ function accounts(context: ResourceContext, store: Store): Table {
     finish: withCredentials,
     cellOf: secretCell,
   }
+}
+
+/** Each period is a text in the list of the cell. */
+const PERIOD_CELLS: Pick<Table, 'finish' | 'written' | 'cellOf'> = {
+  finish(body) {
+    const texts = body['periods'] as string[] | undefined
+    const periods = texts?.map(periodIn)
+    if (periods?.includes(undefined))
+      return { column: 'periods', message: 'expected 08:00-18:00 monday,friday 2027-01-01..2027-01-31' }
+    if (periods) body['periods'] = periods
+    return undefined
+  },
+  written: (view) => ({
+    ...view,
+    periods: (view['periods'] as Parameters<typeof periodText>[0][]).map(periodText),
+  }),
+  cellOf: (field) => (field.startsWith('periods') ? 'periods' : field),
 }
 
 /** Finds by the complete place, while a reference may omit parts of it. */

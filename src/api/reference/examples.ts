@@ -28,7 +28,22 @@ export const BODY_EXAMPLES: readonly BodyExample[] = [
   }),
   plain('/checkoutpolicies', { policy_name: 'one-at-a-time', enable_lock: true, max_duration: 1800 }),
   plain('/connectionpolicies', { policy_name: 'strict-ssh', protocol: 'SSH', host_key_policy: 'pinned' }),
-  plain('/usergroups', { group_name: 'linux-admins', description: 'on call for Linux' }),
+  plain('/timeframes', {
+    timeframe_name: 'office-hours',
+    time_zone: 'Europe/Paris',
+    periods: [
+      {
+        start_time: '08:00',
+        end_time: '18:00',
+        week_days: ['monday', 'tuesday', 'wednesday', 'thursday', 'friday'],
+      },
+    ],
+  }),
+  plain('/usergroups', {
+    group_name: 'linux-admins',
+    description: 'on call for Linux',
+    timeframes: ['office-hours'],
+  }),
   plain('/users', {
     user_name: 'ops1',
     display_name: 'Olga Petrov',

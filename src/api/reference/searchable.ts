@@ -14,10 +14,10 @@ import { PROFILE_FIELDS } from '../../store/profiles.ts'
 import { SERVICE_FIELDS } from '../../store/services.ts'
 import { SESSION_FIELDS } from '../../store/sessions.ts'
 import { TARGET_GROUP_FIELDS } from '../../store/target-groups.ts'
+import { TIMEFRAME_FIELDS } from '../../store/timeframes.ts'
 import { USER_GROUP_FIELDS } from '../../store/user-groups.ts'
 import { USER_FIELDS } from '../../store/users.ts'
 import { SESSION_RIGHT_FIELDS, TARGET_FIELDS } from '../resources/targets.ts'
-import { TIMEFRAME_FIELDS } from '../resources/timeframes.ts'
 
 /** By the collection's path. */
 export const SEARCHABLE: Readonly<Record<string, Fields>> = {

@@ -1,7 +1,7 @@
 /** Requests for approval: made, listed, answered and cancelled. */
 import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
-import { retrievalTerms } from '../../access/retrievals.ts'
+import { retrievalTermsAt } from '../../access/retrievals.ts'
 import { canonicalName } from '../../access/targets.ts'
 import type { Request } from '../../gate/approvals.ts'
 import { askedTarget } from '../../gate/asked-target.ts'
@@ -354,7 +354,7 @@ async function meant({ deps }: Context, user: User, body: Static<typeof Ask>): P
   const { target: named, account: ref } = body
   if ((named === undefined) === (ref === undefined))
     throw fieldError('invalid_field', 'target', 'expected either a target or an account')
-  const found = named === undefined ? undefined : await askedTarget(store, user.id, named)
+  const found = named === undefined ? undefined : await askedTarget(store, user.id, named, deps.clock())
   if (found && 'candidates' in found)
     throw new ApiError(
       'ambiguous_reference',
@@ -380,8 +380,8 @@ async function meant({ deps }: Context, user: User, body: Static<typeof Ask>): P
   const mine = await accountsMeant(store, text, { retrievableBy: user.id })
   if (mine.length > 1) throw ambiguous(mine)
   const [placed] = mine
-  const terms =
-    placed && retrievalTerms(await store.access.retrievalAuthorizations(user.id, placed.account.id))
+  const asked = placed && [{ userId: user.id, accountId: placed.account.id }]
+  const terms = asked && retrievalTermsAt(await store.access.retrievals(asked), deps.clock())
   if (!placed || !terms)
     throw fieldError('unknown_reference', field, `"${text}" does not exist, or you may not open it`)
   if (terms.quorum === undefined) throw new ApiError('approval_not_needed')

@@ -13,11 +13,8 @@ const policyName = name('unique', 'one-at-a-time')
 const enableLock = Type.Boolean({
   description: 'while the secret is checked out, no other user can check it out or open a session with it',
 })
-const duration = Type.Integer({
-  minimum: 1,
-  maximum: MAX_DURATION,
-  description:
-    'seconds until a checkout expires that names no duration; as long as max_duration unless given',
+const duration = Type.Union([Type.Integer({ minimum: 1, maximum: MAX_DURATION }), Type.Null()], {
+  description: 'seconds until a checkout expires that names no duration; null: as long as max_duration',
 })
 const extension = Type.Integer({
   minimum: 0,
@@ -58,7 +55,7 @@ export function checkoutPolicyResource(context: ResourceContext) {
   ): Promise<Partial<Omit<CheckoutPolicy, 'id'>>> => {
     await checkName('policy_name', body.policy_name, own, store.checkoutPolicies, 'policyName')
     const longest = body.max_duration ?? own?.maxDuration ?? STANDARD_DURATION
-    const lasts = body.duration ?? own?.duration ?? longest
+    const lasts = (body.duration === undefined ? own?.duration : body.duration) ?? longest
     if (longest < lasts) {
       throw fieldError('invalid_field', 'duration', `${lasts} is more than max_duration, which is ${longest}`)
     }
@@ -66,7 +63,7 @@ export function checkoutPolicyResource(context: ResourceContext) {
       ...(body.policy_name !== undefined && { policyName: body.policy_name }),
       ...(body.description !== undefined && { description: body.description }),
       ...(body.enable_lock !== undefined && { enableLock: body.enable_lock }),
-      ...(body.duration !== undefined && { duration: body.duration }),
+      ...(body.duration !== undefined && { duration: body.duration ?? undefined }),
       ...(body.extension !== undefined && { extension: body.extension }),
       ...(body.max_duration !== undefined && { maxDuration: body.max_duration }),
     }
@@ -107,7 +104,7 @@ export function checkoutPolicyResource(context: ResourceContext) {
       policy_name: policy.policyName,
       description: policy.description,
       enable_lock: policy.enableLock,
-      duration: policy.duration ?? policy.maxDuration,
+      duration: policy.duration ?? null,
       extension: policy.extension,
       max_duration: policy.maxDuration,
       is_factory: policy.isFactory,

@@ -92,9 +92,7 @@ export function registerCheckout(app: Api, { deps }: Context): void {
     const meant = await accountsMeant(store, ref)
     const where = meant[0] && meant.length === 1 ? placeFields(meant[0]) : { account: ref }
     if (meant.length === 0) return refuse(request, where, 'unknown account', new ApiError('not_found'))
-    // A caller that may view accounts may know that it exists; to others unknown and forbidden look the same.
-    const mayKnow = reaches(callerOf(request).rights.accounts, 'view')
-    return refuse(request, where, 'no authorization', new ApiError(mayKnow ? 'forbidden' : 'not_found'))
+    return refuse(request, where, 'no authorization', notAllowed(request))
   }
 
   /** Returns the user's checkout that is out, and its account. @throws ApiError `not_found` */
@@ -139,6 +137,8 @@ export function registerCheckout(app: Api, { deps }: Context): void {
         out = await checkouts.checkout(user, placed.account, clock, wish)
       } catch (error) {
         if (!isRefusal(error)) throw error
+        if (error instanceof CheckoutError && error.reason === 'not_allowed')
+          return refuse(request, where, error.told ?? error.message, notAllowed(request))
         return refuse(request, where, error.message, error)
       }
       const fields = { ...personOf(request), ...where }
@@ -205,7 +205,7 @@ export function registerCheckout(app: Api, { deps }: Context): void {
       const where = placeFields(placed)
       let end: number
       try {
-        end = await checkouts.extendedEnd(user, placed.account, checkout)
+        end = await checkouts.extendedEnd(user, placed.account, checkout, clock())
       } catch (error) {
         if (!(error instanceof CheckoutError)) throw error
         return refuse(request, where, error.message, error)
@@ -252,6 +252,12 @@ export function registerCheckout(app: Api, { deps }: Context): void {
 
 const isRefusal = (error: unknown): error is Error =>
   error instanceof CheckoutError || error instanceof RewriterBusyError || error instanceof RewriteError
+
+/** A caller that may view accounts may know that one exists; to others unknown and forbidden look the same. */
+function notAllowed(request: FastifyRequest): ApiError {
+  const mayKnow = reaches(callerOf(request).rights.accounts, 'view')
+  return new ApiError(mayKnow ? 'forbidden' : 'not_found')
+}
 
 /** Returns the fields of the user, without the profile: only authorizations count here. */
 function personOf(request: FastifyRequest): EventFields {

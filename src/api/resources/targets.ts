@@ -131,7 +131,7 @@ export function registerTargets(app: Api, { deps, answers }: Context): void {
       const { q, ...query } = request.query
       const pattern = q === undefined || q.trim() === '' || hasOperator(q) ? undefined : patternOn(q)
       const page = pageOf(pattern ? query : request.query, request)
-      const targets = targetsOf(await store.access.sessionTargets(userOf(request).id))
+      const targets = targetsOf(await store.access.sessionTargets(userOf(request).id, deps.clock()))
       const matching = pattern ? targets.filter(([first]) => pattern(namesOf(first!))) : targets
       const { items, total } = pageOfAll(matching, page, TARGET_FIELDS, showTarget)
       return sendList(answers, request, reply, { items, total }, (some) =>
@@ -156,7 +156,7 @@ export function registerTargets(app: Api, { deps, answers }: Context): void {
       const { user: name, ...query } = request.query
       const fields = fieldsOf(query, RightView)
       const user = name === undefined ? userOf(request) : await named(name)
-      const rows = await store.access.sessionTargets(user.id)
+      const rows = await store.access.sessionTargets(user.id, deps.clock())
       const { items, total } = pageOfAll(rows, pageOf(query, request), SESSION_RIGHT_FIELDS, (row) => ({
         user: user.userName,
         authorization: row.authorizationName,

@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import type { UserGroup } from '../../model/objects.ts'
+import { ALL_THE_TIME } from '../../model/timeframes.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
 import { registerCollection } from '../collection/collection.ts'
 import { referredIds } from '../collection/references.ts'
@@ -8,13 +9,23 @@ import type { Api } from '../http/deps.ts'
 import { checkName, exact, name, names, partial, shown, text } from '../schema/fields.ts'
 
 const groupName = name('unique', 'linux-admins')
+const timeframes = names(
+  'its authorizations count while one of them holds; `allthetime` alone if none is named',
+)
 const Create = exact({
   group_name: groupName,
   description: Type.Optional(text('what the group is for')),
   users: Type.Optional(names('members')),
+  timeframes: Type.Optional(timeframes),
 })
 const Update = partial(Create)
-const View = exact({ ...shown, group_name: groupName, description: Type.String(), users: names('members') })
+const View = exact({
+  ...shown,
+  group_name: groupName,
+  description: Type.String(),
+  users: names('members'),
+  timeframes,
+})
 
 export function userGroupResource(context: ResourceContext) {
   const { store } = context.deps
@@ -27,6 +38,9 @@ export function userGroupResource(context: ResourceContext) {
     return {
       ...(body.group_name !== undefined && { groupName: body.group_name }),
       ...(body.description !== undefined && { description: body.description }),
+      ...(body.timeframes !== undefined && {
+        timeframeIds: await referredIds(store.timeframes, 'timeframes', body.timeframes),
+      }),
       ...(body.users !== undefined && { userIds: await referredIds(store.users, 'users', body.users) }),
     }
   }
@@ -57,6 +71,7 @@ export function userGroupResource(context: ResourceContext) {
       group_name: group.groupName,
       description: group.description,
       users: await read.users(group.userIds),
+      timeframes: await read.timeframes(group.timeframeIds ?? [ALL_THE_TIME]),
     }),
     label: (group) => String(group['group_name']),
     secrets: [],

@@ -3,6 +3,7 @@ import { type Static, Type } from 'typebox'
 import { sealHash } from '../../identity/hashes.ts'
 import { MAX_PASSWORD_BYTES } from '../../identity/password.ts'
 import { PublicKeyError, parseAuthorizedKey } from '../../identity/public-key.ts'
+import { forgive, lockedOut } from '../../identity/shared-lockout.ts'
 import { userNameError } from '../../model/names.ts'
 import { USER_AUTHS, type User } from '../../model/objects.ts'
 import type { ProfileRights } from '../../model/profile-rights.ts'
@@ -14,7 +15,7 @@ import { type ApiRequest, callerOf, requireRight } from '../access/caller.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
 import { refuseUnboundWay, widensSignIn } from '../access/ways-in.ts'
 import { registerCollection } from '../collection/collection.ts'
-import { placeFields, referred, referredIds } from '../collection/references.ts'
+import { type Names, placeFields, referred, referredIds } from '../collection/references.ts'
 import { announced, resource } from '../collection/resource.ts'
 import type { Api } from '../http/deps.ts'
 import { ApiError, fieldError } from '../http/errors.ts'
@@ -34,6 +35,10 @@ import {
   timeText,
 } from '../schema/fields.ts'
 
+const isLocked = Type.Boolean({
+  description:
+    'true: no access of any kind until an administrator sets false, which also ends a lock-out by wrong passwords. Shown as true during a lock-out too; a search finds the locks of administrators',
+})
 const optional = {
   display_name: Type.Optional(text('the person, as auditors read it')),
   email: Type.Optional(Type.String({ maxLength: 254, pattern: '^$|^[^@\\s]+@[^@\\s]+$' })),
@@ -50,6 +55,7 @@ const optional = {
     }),
   ),
   is_disabled: Type.Optional(Type.Boolean({ description: 'no access of any kind' })),
+  is_locked: Type.Optional(isLocked),
   expiration_date: Type.Optional(timeOrNull('no access from then on; null: never')),
   ip_source: Type.Optional(ipSource),
   groups: Type.Optional(names('user groups')),
@@ -80,13 +86,21 @@ const View = exact({
   user_auths: Type.Array(oneOf(USER_AUTHS, 'sign-in method')),
   ssh_public_keys: Type.Array(Type.String()),
   is_disabled: Type.Boolean(),
+  is_locked: isLocked,
   expiration_date: timeOrNull('null: never'),
   ip_source: ipSource,
   groups: names('user groups'),
 })
 
 export function userResource(context: ResourceContext) {
-  const { store, passwords, vault } = context.deps
+  const { clock, store, passwords, vault } = context.deps
+  /** Read once for each answer. */
+  const locked = new WeakMap<Names, ReturnType<typeof lockedOut>>()
+  const isLockedOut = async (userName: string, read: Names): Promise<boolean> => {
+    const known = locked.get(read) ?? lockedOut(store.lockouts, clock())
+    locked.set(read, known)
+    return (await known)(userName)
+  }
 
   const changeOf = async (body: Static<typeof Update>, own?: User): Promise<Partial<Omit<User, 'id'>>> => {
     // Existing names may be older than the rules.
@@ -104,6 +118,7 @@ export function userResource(context: ResourceContext) {
       ...(body.user_auths !== undefined && { userAuths: [...new Set(body.user_auths)] }),
       ...(body.ssh_public_keys !== undefined && { sshPublicKeys: body.ssh_public_keys }),
       ...(body.is_disabled !== undefined && { isDisabled: body.is_disabled }),
+      ...(body.is_locked !== undefined && { isLocked: body.is_locked }),
       ...(body.expiration_date !== undefined && {
         expirationDate: timeOf('expiration_date', body.expiration_date),
       }),
@@ -205,6 +220,7 @@ export function userResource(context: ResourceContext) {
         const events = hash === undefined ? [] : [{ code: 'secret.change' as const, fields: subject }]
         return announced(events, async () => {
           const user = await store.users.update(old.id, change, old)
+          if (body.is_locked === false) await forgive(store.lockouts, old.userName)
           if (hash !== undefined) await store.users.setPasswordHash(old.id, sealHash(vault, old.id, hash))
           return hash === undefined ? user : ((await store.users.find(old.id)) ?? user)
         })
@@ -239,6 +255,7 @@ export function userResource(context: ResourceContext) {
       user_auths: user.userAuths,
       ssh_public_keys: user.sshPublicKeys,
       is_disabled: user.isDisabled,
+      is_locked: user.isLocked === true || (await isLockedOut(user.userName, read)),
       expiration_date: user.expirationDate === undefined ? null : timeText(user.expirationDate),
       ip_source: user.ipSource,
       groups: await read.userGroups(user.groupIds),

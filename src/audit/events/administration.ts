@@ -59,7 +59,8 @@ export const ADMINISTRATION = {
   'checkout.expired': {
     severity: 'notice',
     trap: false,
-    meaning: 'a checkout expired before the secret was returned',
+    meaning:
+      'a checkout expired before the secret was returned, or its user lost the right to it: the reason says which',
     fields: ['user', 'api_key', 'account', 'domain', 'device', 'object', 'result', 'reason'],
     sentence: (f) =>
       `the checkout of ${account(f)} by ${who(f)} ${f.result === 'failure' ? 'could not be ended' : 'is over'}${because(f)}`,

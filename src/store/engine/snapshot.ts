@@ -1,9 +1,17 @@
 /** Copies of the database: made at one moment beside a writing process, and checked before use. */
 import { closeSync, openSync } from 'node:fs'
 import { backup, DatabaseSync } from 'node:sqlite'
-import { TRIGGERS } from '../migrations/0021-changes.ts'
-import { triggers as OF_APPROVALS } from '../migrations/0027-approvals.ts'
+import { TRIGGERS as FIRST } from '../migrations/0021-changes.ts'
+import { TRIGGERS as OF_TIMEFRAMES } from '../migrations/0026-timeframes.ts'
+import { TRIGGERS as OF_APPROVALS } from '../migrations/0027-approvals.ts'
 import { StoreError } from './errors.ts'
+
+/** The triggers that a database has from each migration on, with a table that it has made. */
+const TRIGGERS = [
+  { table: 'changes', triggers: FIRST },
+  { table: 'timeframes', triggers: OF_TIMEFRAMES },
+  { table: 'approvals', triggers: OF_APPROVALS },
+]
 
 /** Pages copied in one turn of the event loop. */
 const PAGES_AT_ONCE = 256
@@ -48,23 +56,21 @@ export function requireSound(path: string): void {
   }
 }
 
-/** The triggers that come with a table. */
-const WITH: readonly (readonly [table: string, triggers: ReadonlyMap<string, string>])[] = [
-  ['changes', TRIGGERS],
-  ['approvals', OF_APPROVALS.byName],
-]
-
 /** @throws StoreError if the database would do something by itself that ours do not, or not do what they do */
 function requireOwnTriggers(database: DatabaseSync): void {
   const rows = database
     .prepare("select name, sql from sqlite_schema where type in ('trigger', 'view') order by name")
     .all()
-  // An older program's has not all of these tables yet.
-  const isThere = database.prepare('select 1 from sqlite_schema where name = ?')
-  const own = new Map(WITH.filter(([table]) => isThere.get(table)).flatMap(([, triggers]) => [...triggers]))
-  const foreign = rows.find(({ name, sql }) => own.get(String(name)) !== sql)
+  // An older program's has no log of changes yet, or one that notes less.
+  const own = TRIGGERS.filter(({ table }) => has(database, table)).map(({ triggers }) => triggers)
+  const foreign = rows.find(({ name, sql }) => own.every((one) => one.get(String(name)) !== sql))
   if (foreign)
     throw new StoreError(`it has a trigger or a view (${foreign['name']}), which sallyport has not`)
-  if (rows.length < own.size)
-    throw new StoreError(`it has ${rows.length} triggers that note changes of rights, not ${own.size}`)
+  const expected = own.reduce((sum, { size }) => sum + size, 0)
+  if (rows.length < expected)
+    throw new StoreError(`it has ${rows.length} triggers that note changes of rights, not ${expected}`)
+}
+
+function has(database: DatabaseSync, table: string): boolean {
+  return database.prepare('select 1 from sqlite_schema where name = ?').get(table) !== undefined
 }

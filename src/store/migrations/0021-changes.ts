@@ -5,7 +5,8 @@
 export const version = 21
 
 /** For each table: the kind of object that a row is about, and the column of its id. Without one, it is about all. */
-type About = Readonly<Record<string, readonly [kind: string, column?: string]>>
+export type About = Readonly<Record<string, readonly [kind: string, column?: string]>>
+
 const ABOUT: About = {
   users: ['user', 'id'],
   user_groups: ['user_group', 'id'],
@@ -50,23 +51,20 @@ function triggersOf([table, [kind, column]]: readonly [string, readonly [string,
   ]
 }
 
-/** SQLite's triggers by their names, as its schema has them. */
-export const TRIGGERS: ReadonlyMap<string, string> = new Map(Object.entries(ABOUT).flatMap(triggersOf))
-
-/** The triggers of a later migration: SQLite's by their names, and PostgreSQL's text. */
-export interface NotedTables {
-  byName: ReadonlyMap<string, string>
-  postgres: string
+/** Returns SQLite's triggers of the tables by their names, as its schema has them. */
+export function sqliteTriggers(about: About): ReadonlyMap<string, string> {
+  return new Map(Object.entries(about).flatMap(triggersOf))
 }
 
-/** Returns the triggers for tables of a later migration. */
-export function notedBy(about: About): NotedTables {
-  const tables = Object.entries(about)
-  return { byName: new Map(tables.flatMap(triggersOf)), postgres: tables.map(triggerOf).join('') }
-}
+export const TRIGGERS = sqliteTriggers(ABOUT)
 
 /** Key of the lock that changes are noted under: `salc` as a number. */
 const LOCK = 0x73616c63
+
+/** Returns PostgreSQL's triggers of the tables. */
+export function postgresTriggers(about: About): string {
+  return Object.entries(about).map(triggerOf).join('')
+}
 
 const triggerOf = ([table, about]: readonly [string, readonly [string, string?]]) => `
 create trigger ${table}_changed after insert or update or delete on ${table}
@@ -99,7 +97,7 @@ begin
   end if;
   return null;
 end $$;
-${Object.entries(ABOUT).map(triggerOf).join('')}
+${postgresTriggers(ABOUT)}
 `
 
 export const sql = `

@@ -1,15 +1,18 @@
 /** Requests for approval, their answers, and what came of them; conditions of authorizations. */
-import { notedBy } from './0021-changes.ts'
+import { type About, postgresTriggers, sqliteTriggers } from './0021-changes.ts'
+import { postgresText } from './postgres-text.ts'
 
 export const version = 27
 
 /** Running sessions and waiting clients rest on these. */
-export const triggers = notedBy({
+const ABOUT: About = {
   approvals: ['approval', 'id'],
   approval_answers: ['approval', 'approval_id'],
-})
+}
 
-export const sql = `
+export const TRIGGERS = sqliteTriggers(ABOUT)
+
+const tables = `
 alter table authorizations add column is_critical integer not null default 0;
 alter table authorizations add column approval_required integer not null default 0;
 alter table authorizations add column active_quorum integer not null default 1;
@@ -80,3 +83,7 @@ create index sessions_by_approval on sessions (approval) where approval <> '';
 alter table checkouts add column approval text not null default '';
 create index checkouts_by_approval on checkouts (approval) where approval <> '';
 `
+
+export const sql = `${tables}${[...TRIGGERS.values()].map((trigger) => `${trigger};\n`).join('')}`
+
+export const postgres = `${postgresText(tables)}${postgresTriggers(ABOUT)}`

@@ -22,6 +22,7 @@ export interface UserRow {
   user_auths: List
   ssh_public_keys: List
   is_disabled: Flag
+  is_locked: Flag
   expiration_date: number | null
   ip_source: List
   /** Hash in clear text, from an earlier version, until it is sealed. */
@@ -34,6 +35,15 @@ export interface UserRow {
 
 export interface GroupRow extends NamedRow {
   group_name: string
+}
+
+export interface TimeframeRow extends NamedRow {
+  timeframe_name: string
+  is_overtimable: Flag
+  time_zone: string
+  /** JSON array of periods. */
+  periods: string
+  is_factory: Flag
 }
 
 export interface DeviceRow extends NamedRow {
@@ -145,6 +155,7 @@ export interface LockoutRow {
   since: number
   locked_until: number
   expires: number
+  name: Uint8Array | null
 }
 
 export interface LockoutAttemptRow {
@@ -326,6 +337,8 @@ export interface Schema {
   users: UserRow
   user_groups: GroupRow
   user_group_members: { group_id: string; user_id: string }
+  user_group_timeframes: { group_id: string; timeframe_id: string }
+  timeframes: TimeframeRow
   devices: DeviceRow
   services: ServiceRow
   domains: DomainRow

@@ -5,6 +5,7 @@
 import type pg from 'pg'
 import { SchemaError } from '../engine/errors.ts'
 import { type Migration, requireKnown } from '../engine/versions.ts'
+import { postgresText } from '../migrations/postgres-text.ts'
 
 /** Key of the advisory lock of migrations: `sall` as a number. */
 const LOCK = 0x73616c6c
@@ -49,11 +50,10 @@ export async function makeTables(
 
 async function apply(
   client: pg.ClientBase,
-  { version, sql, postgres, triggers }: Migration,
+  { version, sql, postgres }: Migration,
   now: number,
 ): Promise<void> {
   await client.query(postgres ?? postgresText(sql))
-  if (triggers) await client.query(triggers.postgres)
   await client.query(`insert into ${VERSIONS} (version, applied) values ($1, $2)`, [version, now])
 }
 
@@ -84,19 +84,6 @@ export async function requireEmpty(client: pg.ClientBase): Promise<void> {
   if (tables.length === 0) return await requireRight(client)
   throw new SchemaError(
     `it is not empty (${shown(tables)}), and nothing is written over: make another database, and name that one`,
-  )
-}
-
-/** Returns SQLite's text of a migration for PostgreSQL: the same tables, keys and indexes. */
-export function postgresText(sql: string): string {
-  return (
-    sql
-      .replace(/\) strict(, without rowid)?;/g, ');')
-      // Times in milliseconds do not fit into PostgreSQL's integer.
-      .replace(/\binteger\b/g, 'bigint')
-      .replace(/\bblob\b/g, 'bytea')
-      // Compares bytes and folds a to z only, whatever the locale of the database.
-      .replace(/\btext\b/g, 'text collate "C"')
   )
 }
 

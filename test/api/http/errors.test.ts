@@ -164,8 +164,6 @@ describe('bodies', () => {
 
 describe('fields whose rule comes later', () => {
   it.each([
-    ['/users', { user_name: 'x', is_locked: true }, 'is_locked'],
-    ['/usergroups', { group_name: 'x', timeframes: ['allthetime'] }, 'timeframes'],
     [
       '/checkoutpolicies',
       { policy_name: 'x', change_credentials_at_checkin: true },

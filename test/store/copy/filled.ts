@@ -74,6 +74,16 @@ export async function fill(store: Store): Promise<void> {
     interactiveServiceIds: [service.id],
     passwordRetrievalAccountIds: [account.id],
   })
+  const period = { startTime: '08:00', endTime: '18:00', weekDays: [] }
+  const { id: timeframeId } = await store.timeframes.create({
+    timeframeName: 'day',
+    description: '',
+    isOvertimable: false,
+    timeZone: 'UTC',
+    periods: [period],
+    isFactory: false,
+  })
+  await store.userGroups.update(userGroup.id, { timeframeIds: [timeframeId] })
   await store.accounts.setSealedCredentials(account.id, [{ type: 'password', sealed: new Uint8Array(0) }])
   await store.domains.setSealedAuthority(domain.id, { sealed: new Uint8Array(1), publicKey: 'key' })
   await store.apiKeys.create({
@@ -115,7 +125,7 @@ export async function fill(store: Store): Promise<void> {
   await store.tickets.add({ id: 'T1', userId: user.id, ...ticket, ticket: '{}' }, 0, LIMITS)
   const invitation = { id: 'I1', session: 'S1', address: '', expires: LARGEST, sealed: new Uint8Array(9) }
   await store.invitations.add(invitation, 0, 10)
-  const keys = { pair: Uint8Array.of(1), address: Uint8Array.of(2) }
+  const keys = { pair: Uint8Array.of(1), address: Uint8Array.of(2), name: Uint8Array.of(3) }
   await store.lockouts.fail(keys, undefined, 1, LOCKOUT)
   await store.lockouts.reserve(keys, 1, LARGEST, LOCKOUT)
   await store.idempotency.claim(Uint8Array.of(2), 'request', 1, LARGEST)
