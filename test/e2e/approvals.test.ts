@@ -101,7 +101,7 @@ test('without one nothing reaches the target, and a rejected client is told', as
   expect([done.code, done.stdout]).toEqual([255, ''])
   expect((await bastion.events('session.open')).length).toBe(before)
   const id = await request()
-  expect((await sallyport('ops1', 'approvals', 'accept', id)).stderr).toMatch(/own_request/)
+  expect((await sallyport('ops1', 'approvals', 'accept', id)).stderr).toMatch(/forbidden/)
   expect((await sallyport('chief1', 'approvals', 'reject', id, '--comment', 'no')).code).toBe(0)
   expect((await sallyport('chief1', 'approvals', 'accept', id)).stderr).toMatch(/not_pending/)
 })

@@ -325,6 +325,52 @@ describe('an approval', () => {
   })
 })
 
+describe('outside of the timeframes', () => {
+  beforeEach(async () => {
+    // Holds in no second that a test has.
+    const never = {
+      startDate: '2000-01-01',
+      endDate: '2000-01-02',
+      startTime: '00:00',
+      endTime: '24:00',
+      weekDays: [],
+    }
+    const { id } = await store.timeframes.create({
+      timeframeName: 'never',
+      description: '',
+      isOvertimable: false,
+      timeZone: 'UTC',
+      periods: [never],
+      isFactory: false,
+    })
+    await store.userGroups.update(world.estate.userGroup.id, { timeframeIds: [id] })
+  })
+
+  test('nothing opens without a quorum for it, and no approval is asked for', async () => {
+    expect(await world.open()).toMatchObject({ result: 'denied', message: /does not exist, or you may not/ })
+    await conditions({ approvalRequired: false, inactiveQuorum: 1 })
+    expect(await world.open()).toMatchObject({ result: 'denied' })
+    expect(await store.approvals.pending()).toBe(0)
+  })
+
+  test('as many have to agree as it says; the session goes on for the time of its approval', async () => {
+    await conditions({ inactiveQuorum: 2 })
+    const identity = await world.signIn()
+    const { approval } = waitOf(await world.open({ identity }))
+    expect(await store.approvals.find(approval)).toMatchObject({ quorum: 2 })
+    await answer(approval)
+    await answer(approval, true, [chiefs[1]!])
+    const opened = await world.open({ identity, approval })
+    expect(opened).toMatchObject({ result: 'opened' })
+    await store.users.update(world.estate.user.id, { displayName: 'touched' })
+    await world.gate.review()
+    expect(notices.filter(({ type }) => type !== 'approval')).toEqual([])
+    world.clock.now += HOUR
+    await world.gate.review()
+    expect(notices.at(-1)).toMatchObject({ type: 'stop', reason: 'the time of the approval is over' })
+  })
+})
+
 describe('an answer', () => {
   test('by the requester never counts, whatever groups the requester is in', async () => {
     const { user } = world.estate
