@@ -97,6 +97,12 @@ export const PEER_PACKAGES = [
   'swift-account',
   'swift-container',
   'swift-object',
+  'slapd',
+  'mariadb-server-core',
+  'samba',
+  'samba-ad-dc',
+  'samba-ad-provision',
+  'samba-dsdb-modules',
 ]
 
 const LOCK = '/run/lock/sallyport-peers.lock'

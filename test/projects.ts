@@ -55,6 +55,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/peers/**/*.test.ts',
     'test/host/{log-pipe,process-memory}.test.ts',
     'test/proxies/**/{clients,programs,servers,viewers}.test.ts',
+    'test/proxies/rotation/**/*.test.ts',
     'test/proxies/rdp/connection.test.ts',
     'test/proxies/rdp/back/{back,targets}.test.ts',
     'test/proxies/rdp/front/front.test.ts',

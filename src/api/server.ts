@@ -61,9 +61,11 @@ import { registerHostKeys } from './resources/host-keys.ts'
 import { registerInvitations } from './resources/invitations.ts'
 import { registerLive } from './resources/live.ts'
 import { registerMatches } from './resources/matches.ts'
+import { registerPasswordChangePolicies } from './resources/password-change-policies.ts'
 import { registerProfiles } from './resources/profiles.ts'
 import { registerRecordings } from './resources/recordings.ts'
 import { registerRetention } from './resources/retention.ts'
+import { registerSecretChanges } from './resources/secret-changes.ts'
 import { registerServices } from './resources/services.ts'
 import { registerSessions } from './resources/sessions.ts'
 import { registerSignIn } from './resources/sign-in.ts'
@@ -99,12 +101,14 @@ const RESOURCES = [
   registerAccounts,
   registerCheckout,
   registerCheckouts,
+  registerSecretChanges,
   registerTargetGroups,
   registerAuthorizations,
   registerApiKeys,
   registerProfiles,
   registerCheckoutPolicies,
   registerConnectionPolicies,
+  registerPasswordChangePolicies,
   registerTimeframes,
   registerExport,
   registerImport,

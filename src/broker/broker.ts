@@ -29,6 +29,7 @@ import { exposedFiles } from '../config/exposure.ts'
 import { Follower } from '../contents/follower.ts'
 import { contentMode, prepareContents } from '../contents/open.ts'
 import { ContentThread } from '../contents/thread.ts'
+import { MESSAGES_DESCRIPTOR } from '../contract/worker.ts'
 import type { ControlStatus } from '../control/messages.ts'
 import { ControlServer } from '../control/server.ts'
 import { Arrears } from '../gate/arrears.ts'
@@ -51,11 +52,14 @@ import { RETENTION_INTERVAL_MS, Retention } from '../recording-service/retention
 import { freeBytes, SPACE_INTERVAL_MS, SpaceWatch } from '../recording-service/space.ts'
 import { takeOver } from '../recording-service/start.ts'
 import { Uploader } from '../recording-service/uploads/uploader.ts'
+import { ChangerProcesses } from '../rotation/processes.ts'
+import { Rotation } from '../rotation/rotation.ts'
 import { admitByHeader } from '../sockets/admission.ts'
 import { openUnacknowledged, type Unacknowledged } from '../sockets/outgoing.ts'
 import type { ProxyHeaders } from '../sockets/proxy-headers.ts'
 import { StoreClaimedError, StoreUnavailableError } from '../store/engine/errors.ts'
 import { Checkouts } from '../vault/checkout.ts'
+import { changerCommand } from '../workers/command.ts'
 import { copyingGate, GATE_COPIES } from '../workers/copying-gate.ts'
 import { EXPIRY_INTERVAL_MS, endExpiredCheckouts } from './checkout-expiry.ts'
 import { type Controlled, controlHandler } from './control.ts'
@@ -131,6 +135,8 @@ export class Broker {
   readonly #exports: RecordingExports
   readonly #gate: BrokerGate
   readonly #drawer = new Drawer()
+  readonly #changers: ChangerProcesses
+  readonly #rotation: Rotation
   readonly #keys: FrontKeys
   #fronts: FrontDoors | undefined
   /** Port of the RDP listener. */
@@ -220,6 +226,7 @@ export class Broker {
       freeBytes: () => freeBytes(parts.recordingService.root),
       isDatabaseAway: () => reach.away !== undefined,
       pendingApprovals: () => parts.store.approvals.pending(),
+      secrets: () => parts.store.secretJobs.figures(Date.now()),
       takeDelays: () => this.#fronts?.takeDelays() ?? [],
       ...(this.#uploader && { uploads: this.#uploadMetrics(this.#uploader) }),
     })
@@ -258,8 +265,27 @@ export class Broker {
           { invitation },
           'the password of an invitation does not open with the keys of this bastion: its guest cannot come in; invite again',
         ),
+      secretChanges: {
+        settled: (account) => this.#rotation.settled(account),
+        onReturn: (...returned) => this.#rotation.onReturn(...returned),
+        freed: (account) => this.#rotation.freed(account),
+      },
       drawer: this.#drawer,
       now: Date.now,
+    })
+    this.#changers = new ChangerProcesses({
+      command: () => changerCommand(options.config.runAs).command,
+      descriptor: MESSAGES_DESCRIPTOR,
+      warn: (message, details) => options.logger.warn(details, message),
+    })
+    this.#rotation = new Rotation({
+      ...parts,
+      audit: this.#audit,
+      changer: this.#changers,
+      claim: (account) => this.#gate.claimForChange(account),
+      now: Date.now,
+      onError: (error, job) =>
+        options.logger.error({ error, job }, 'a secret could not be changed or checked'),
     })
     this.#outage = new Outage({
       reach,
@@ -347,6 +373,7 @@ export class Broker {
       )
     }
     for (const unwise of [...exposedFiles(config), ...wideBalancers(config)]) logger.warn(unwise)
+    await this.#rotation.onAbandoned(await this.#abandoned())
     const { restored, report } = await takeOver({
       ...this.#recoverDeps(),
       runsElsewhere: (session) => this.#gate.elsewhere.has(session),
@@ -391,9 +418,17 @@ export class Broker {
     await this.#audit.checkpoint()
     this.#state = 'serving'
     this.#started.resolve()
+    await this.#rotation.start()
     this.#slack = await Slack.open()
     this.#slack.release()
     this.#slack.watch(() => this.#gate.running)
+  }
+
+  /** Returns sessions of a broker that has died. */
+  async #abandoned() {
+    const { sessions } = this.#parts.store
+    const { items } = await sessions.list({ status: 'current' }, { limit: -1, offset: 0 })
+    return items.filter(({ id }) => !this.#gate.elsewhere.has(id))
   }
 
   /** Claims the database: of a broker that was replaced, the server may learn a moment later. */
@@ -560,9 +595,11 @@ export class Broker {
 
   #endExpired(): void {
     if (this.#parts.store.reach.away) return
-    endExpiredCheckouts(this.#parts.store, this.#audit, Date.now()).catch((error: unknown) => {
-      this.#options.logger.error({ error }, 'checkouts that are over could not be ended')
-    })
+    endExpiredCheckouts(this.#parts.store, this.#audit, Date.now(), this.#rotation).catch(
+      (error: unknown) => {
+        this.#options.logger.error({ error }, 'checkouts that are over could not be ended')
+      },
+    )
     const { approvals } = this.#gate
     const ended = approvals.expireOverdue().then(() => approvals.endRevokedCheckouts())
     ended.catch((error: unknown) => {
@@ -617,7 +654,8 @@ export class Broker {
     this.#api = await createApi({
       store: this.#parts.store,
       vault: this.#parts.vault,
-      checkouts: new Checkouts(this.#parts.store, this.#parts.vault, this.#gate),
+      checkouts: new Checkouts(this.#parts.store, this.#parts.vault, this.#gate, this.#rotation),
+      rotation: this.#rotation,
       identities: this.#parts.identities,
       passwords: this.#parts.passwords,
       audit: this.#audit,
@@ -821,6 +859,9 @@ export class Broker {
 
   async #closeEachSingle(): Promise<void> {
     this.#proxyHeaders.close()
+    // Secrets that are being changed are found again by the next start.
+    this.#changers.close()
+    await this.#rotation.stop()
     // The API waits for the answers of exports.
     await this.#exports.close()
     await this.#api?.close()

@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Feed } from '../audit/feeds/feed.ts'
 import { eventMetrics } from '../audit/sinks/metrics.ts'
+import type { SecretFigures } from '../store/store.ts'
 
 const PATH = '/metrics'
 /** A scraper sends one short request. */
@@ -27,6 +28,8 @@ export interface MetricsOptions {
   pendingApprovals: () => Promise<number>
   /** Returns the longest delay of each session worker's event loop since the last call, in milliseconds. */
   takeDelays: () => readonly number[]
+  /** Returns figures of secrets whose domains change them. */
+  secrets: () => Promise<Pick<SecretFigures, 'overdue' | 'mismatch' | 'unknown'>>
   /** Absent without an object store. */
   uploads?: UploadFigures
 }
@@ -49,6 +52,7 @@ export function createMetrics({
   isDatabaseAway,
   pendingApprovals,
   takeDelays,
+  secrets,
   uploads,
 }: MetricsOptions) {
   const registry = new Registry()
@@ -91,6 +95,24 @@ export function createMetrics({
     registers,
     collect() {
       this.set(isDatabaseAway() ? 1 : 0)
+    },
+  })
+
+  new Gauge({
+    name: 'sallyport_secrets_overdue',
+    help: 'Secrets that are older than the password change policy of their domain allows.',
+    registers,
+    async collect() {
+      this.set((await secrets().catch(() => undefined))?.overdue ?? Number.NaN)
+    },
+  })
+  new Gauge({
+    name: 'sallyport_secrets_mismatched',
+    help: "Stored secrets that their targets refuse, or of which it is not known whether they are the targets'.",
+    registers,
+    async collect() {
+      const found = await secrets().catch(() => undefined)
+      this.set(found ? found.mismatch + found.unknown : Number.NaN)
     },
   })
 

@@ -11,6 +11,7 @@ import type { Checkout, Id } from '../model/objects.ts'
 import { endOfCheckout, mayGoOn, stateAt, together } from '../model/timeframes.ts'
 import { MissingReferenceError } from '../store/engine/errors.ts'
 import type { Retrieval, Store } from '../store/store.ts'
+import type { SecretChanges } from './secret-changes.ts'
 import type { Touched } from './touched.ts'
 import { chosen, type Withdrawals } from './withdrawals.ts'
 
@@ -20,6 +21,7 @@ const GONE = 'the authorization for this account is gone'
 export interface CheckoutReviewOptions {
   store: Pick<Store, 'access' | 'accounts' | 'approvals' | 'checkouts' | 'users'>
   audit: Pick<Audit, 'record'>
+  secretChanges?: Pick<SecretChanges, 'freed' | 'onReturn'>
   /** Milliseconds since the epoch. */
   now: () => number
 }
@@ -71,14 +73,17 @@ export class CheckoutReview {
   }
 
   async #end(checkout: Checkout, reason: string): Promise<void> {
-    const { audit, now, store } = this.#options
-    await audit.record('checkout.expired', { ...(await fieldsOf(store, checkout)), reason })
+    const { audit, now, secretChanges, store } = this.#options
+    const fields = await fieldsOf(store, checkout)
+    await audit.record('checkout.expired', { ...fields, reason })
+    await secretChanges?.onReturn(checkout.accountId, 'checkin', String(fields.user ?? checkout.userId))
     try {
       await store.checkouts.end(checkout.id, now())
     } catch (error) {
       // Its user has returned it meanwhile.
       if (!(error instanceof MissingReferenceError)) throw error
     }
+    await secretChanges?.freed(checkout.accountId)
   }
 }
 

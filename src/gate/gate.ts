@@ -67,6 +67,7 @@ import { Opening } from './opening.ts'
 import { proxyFields } from './proxy-events.ts'
 import { Review } from './review.ts'
 import { killFields, type RunningSession, RunningSessions, sessionFields } from './running.ts'
+import type { SecretChanges } from './secret-changes.ts'
 import { SessionHours } from './session-hours.ts'
 import { SignIns, whoFields } from './sign-ins.ts'
 import { TicketOffice } from './ticket-office.ts'
@@ -87,6 +88,8 @@ export interface GateOptions {
   onClosed?: (session: Id, isRecorded: boolean, ended?: EndedRecording) => void
   /** Called once for an invitation whose password does not open. */
   onUnreadable?: (invitation: Id) => void
+  /** Changes of secrets; absent if there are none. */
+  secretChanges?: SecretChanges
   /** Draws the keyframes for watchers. */
   drawer: LiveDrawer
   /** Milliseconds since the epoch. */
@@ -337,9 +340,16 @@ export class BrokerGate implements Gate {
     const session = this.#running.get(said.session)
     const request = accountOf(session, said)
     const deps = { ...this.#options, arrears: this.#arrears }
+    await this.#returning(session)
     const recording = await accountFor(session, request, this.#options.now(), deps)
     this.#options.recordings.onClosed(session.id)
     this.#onClosed(session, request, endedRecording(session, recording))
+  }
+
+  async #returning({ target: { accountId }, user }: RunningSession): Promise<void> {
+    const { secretChanges } = this.#options
+    if (accountId === undefined || !secretChanges) return
+    await this.#arrears.write(() => secretChanges.onReturn(accountId, 'session', user))
   }
 
   #onClosed(
@@ -348,6 +358,9 @@ export class BrokerGate implements Gate {
     ended?: EndedRecording,
   ): void {
     this.#running.remove(session.id)
+    const { accountId } = session.target
+    // The job is stored: if it is not woken now, it looks for itself.
+    if (accountId !== undefined) this.#options.secretChanges?.freed(accountId).catch(() => undefined)
     this.#invitations.onClosed(session.id)
     this.#options.onClosed?.(session.id, session.isRecorded, ended)
     this.#live.onClosed(session.id, end)
@@ -405,6 +418,7 @@ export class BrokerGate implements Gate {
     session.stopped ??= reason
     const cause = session.stopped
     const { recordings } = this.#options
+    await this.#returning(session)
     // What the disk still has to write may fail, or hang: the recovery finds what is there.
     await recordings.settle(id)
     const noted = recordings.noted(id)
@@ -526,6 +540,11 @@ export class BrokerGate implements Gate {
   }
 
   /** Whether another user has a session with the account. */
+  /** Claims an account for a change of its secret, or returns undefined if a session has it. */
+  claimForChange(accountId: Id): (() => void) | undefined {
+    return this.#running.claim(accountId, '')
+  }
+
   holdFor(accountId: Id, otherThan: Id): boolean {
     return this.#running.holdFor(accountId, otherThan)
   }

@@ -31,6 +31,7 @@ import {
   sessionFields,
   targetFields,
 } from './running.ts'
+import type { SecretChanges } from './secret-changes.ts'
 import { accessFor, openSession, termsFor } from './session-access.ts'
 import { whoFields } from './sign-ins.ts'
 import type { SignedIn } from './signed-in.ts'
@@ -51,6 +52,7 @@ export interface OpeningOptions extends Omit<ClearanceOptions, 'store'> {
   recordings: RecordingService
   running: RunningSessions
   grounds: () => Grounds
+  secretChanges?: Pick<SecretChanges, 'settled'>
 }
 
 /** Target that the user may open, and the limits of the user's certificate. */
@@ -241,8 +243,10 @@ export class Opening {
 
   /** Runs `work` while no other user can claim the account, if its policy locks it. @throws Denial */
   async #withAccount<T>(person: User, accountId: Id | undefined, work: () => Promise<T>): Promise<T> {
-    const { store, running, now } = this.#options
+    const { store, running, now, secretChanges } = this.#options
     if (accountId === undefined) return await work()
+    if ((await secretChanges?.settled(accountId)) === false)
+      throw new Denial('the secret of this account is being changed: try again in a moment')
     const release = await claimAccount(store, running, accountId, person.id, now())
     if (typeof release !== 'function') {
       const until = release.until === undefined ? '' : ` until ${new Date(release.until).toISOString()}`
@@ -266,6 +270,10 @@ export class Opening {
   ): Promise<OpenAnswer> {
     const { store, now } = this.#options
     const { source, basis, kept } = signedIn
+    const { accountId } = found
+    // Read before the credential: one that is set in between ends the session.
+    const severedRevision =
+      accountId === undefined ? undefined : ((await store.accounts.find(accountId))?.severedRevision ?? 0)
     const terms = await termsFor(store, found)
     const logon =
       found.accountId === undefined && !logsInItself(found)
@@ -284,6 +292,7 @@ export class Opening {
       isRecorded: target.isRecorded,
       tellsWatched: ssh.tellWatched,
       basis,
+      ...(severedRevision !== undefined && { severedRevision }),
       hostCaKeys: ssh.hostCaKeys,
       ...(cleared.approval && { approval: approvalOf(cleared.approval) }),
       ...(cleared.reason && { reason: cleared.reason }),

@@ -10,6 +10,7 @@ import { ApprovalLook } from './approval-look.ts'
 import { Changes } from './changes.ts'
 import { Due } from './due.ts'
 import type { RunningSession, RunningSessions } from './running.ts'
+import { SecretLook } from './secret-look.ts'
 import type { SessionHours } from './session-hours.ts'
 import { TargetLook } from './target-look.ts'
 import { Touched } from './touched.ts'
@@ -24,7 +25,7 @@ export const REVIEW_INTERVAL_MS = 1000
 const OVER = 'the user, the API key or the certificate of the sign-in has expired'
 
 export interface ReviewOptions extends GroundsOptions {
-  store: GroundsOptions['store'] & Pick<Store, 'access' | 'approvals' | 'changes'>
+  store: GroundsOptions['store'] & Pick<Store, 'access' | 'accounts' | 'approvals' | 'changes'>
   running: RunningSessions
   /** Ends the session, even if it was stopped before. Returns a function that writes the event. */
   stop: (session: RunningSession, reason: string) => Telling | undefined
@@ -135,7 +136,8 @@ export class Review {
       return (
         (await this.grounds().flawOf(session.basis, session.source.address)) ??
         (await this.#targets().flawOf(session)) ??
-        (await new ApprovalLook(this.#options).flawOf(session))
+        (await new ApprovalLook(this.#options).flawOf(session)) ??
+        (await new SecretLook(this.#options.store).flawOf(session))
       )
     } catch (error) {
       this.watch(session.basis)
@@ -196,6 +198,7 @@ export class Review {
     const grounds = this.grounds()
     const targets = this.#targets()
     const approvals = new ApprovalLook(this.#options)
+    const secrets = new SecretLook(this.#options.store)
     const isTouched = (session: RunningSession) =>
       session.isWithdrawn === undefined && touched.hasSession(session)
     const sessions = await chosen(running, isTouched)
@@ -212,6 +215,10 @@ export class Review {
       {
         prepare: (some: readonly RunningSession[]) => approvals.prepare(some),
         flawOf: (session: RunningSession) => approvals.flawOf(session),
+      },
+      {
+        prepare: (some: readonly RunningSession[]) => secrets.prepare(some),
+        flawOf: (session: RunningSession) => secrets.flawOf(session),
       },
     ]) {
       await withdrawals.each(

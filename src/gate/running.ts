@@ -35,6 +35,8 @@ export interface RunningSession {
   usesPrivilegedPort: boolean
   /** Authorities for the target's host key, from the connection policy. */
   hostCaKeys: readonly string[]
+  /** Of the account's secret, when the session began: a later one ends it. Absent without a stored account. */
+  severedRevision?: number
   /** Basis of the user's sign-in. */
   basis: Basis
   /** The stored credentials that wait for the target's host key. Absent once they are handed out. */

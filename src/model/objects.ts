@@ -125,6 +125,8 @@ export interface CheckoutPolicy {
   extension: number
   /** Seconds that a checkout lasts at most, with all its extensions. */
   maxDuration: number
+  /** Whether the secret is changed when a checkout, or a session with the account, ends. */
+  changesAtCheckin?: boolean
   isFactory: boolean
 }
 
@@ -151,7 +153,26 @@ export interface Domain {
   caPublicKey?: string
   /** How often the authority was set or removed. Counted by the store. */
   secretRevision?: number
+  /** How the secrets of its accounts are changed; absent if they are not. */
+  change?: DomainChange | undefined
 }
+
+/** How the secrets of a domain's accounts are changed. */
+export interface DomainChange {
+  isEnabled: boolean
+  policyId: Id
+  plugin: string
+  parameters: Readonly<Record<string, string | number | boolean>>
+  /** Signs in where an account cannot change its own secret, or its stored one is wrong. */
+  adminAccountId?: Id
+}
+
+/**
+ * `pending`: a change is in progress. `mismatch`: the target refuses the stored secret. `unknown`: a change was
+ * begun, and neither secret could be proved since.
+ */
+export const SECRET_STATES = ['ok', 'pending', 'mismatch', 'unknown'] as const
+export type SecretState = (typeof SECRET_STATES)[number]
 
 export interface Account {
   id: Id
@@ -166,6 +187,15 @@ export interface Account {
   checkoutPolicyId?: Id
   /** How often credentials were set. Counted by the store. */
   secretRevision?: number
+  /** Whether schedules and check-ins leave its secret as it is. */
+  isKept?: boolean
+  /** The state of its secret, kept by the store with the changes of it; `ok` if absent. */
+  secretState?: Exclude<SecretState, 'ok'>
+  /** When the secret was set last, and proved last, in milliseconds since the epoch. */
+  secretChanged?: number
+  secretChecked?: number
+  /** The last revision of the secret that ended the sessions begun before. Counted by the store. */
+  severedRevision?: number
 }
 
 export const CREDENTIAL_TYPES = ['password', 'ssh_key', 'enable'] as const

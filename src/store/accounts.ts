@@ -1,6 +1,12 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
-import { type Account, type CredentialType, DEFAULT_CHECKOUT_POLICY, type Id } from '../model/objects.ts'
+import {
+  type Account,
+  type CredentialType,
+  DEFAULT_CHECKOUT_POLICY,
+  type Id,
+  type SecretState,
+} from '../model/objects.ts'
 import { withoutIndex } from './engine/here.ts'
 import { jsonList } from './engine/json.ts'
 import { keptQuery } from './engine/kept-query.ts'
@@ -17,10 +23,12 @@ import {
   unchanged,
   write,
 } from './query.ts'
-import { column, related } from './searchable.ts'
+import { column, nullable, related } from './searchable.ts'
 import type { AccountRepository, PlacedAccount, WantedAccount } from './store.ts'
 
 const TYPE = 'account'
+/** Accounts asked for in one query. */
+const TOGETHER = 256
 export const ACCOUNT_FIELDS = {
   account_name: column('name', 'accounts.name_key'),
   account_login: column('text', 'accounts.account_login'),
@@ -54,6 +62,10 @@ export const ACCOUNT_FIELDS = {
     equals: sql.ref('c.account_id'),
     member: sql.ref('c.type'),
   }),
+  auto_change_password: column('flag', 'accounts.auto_change'),
+  secret_state: column('label', 'accounts.secret_state'),
+  last_change: nullable('time', 'accounts.secret_changed'),
+  last_check: nullable('time', 'accounts.secret_checked'),
   id: column('id', 'accounts.id'),
 }
 
@@ -102,6 +114,11 @@ export function accountRepository({ db, newId }: StoreContext): AccountRepositor
           description: object.description,
           checkout_policy_id: policyId,
           secret_revision: 0,
+          auto_change: Number(!(object.isKept ?? false)),
+          secret_state: 'ok',
+          secret_changed: null,
+          secret_checked: null,
+          severed_revision: 0,
         })
         return (await find(tx, id))!
       }),
@@ -119,6 +136,7 @@ export function accountRepository({ db, newId }: StoreContext): AccountRepositor
           domain_id: change.domainId,
           description: change.description,
           checkout_policy_id: change.checkoutPolicyId,
+          auto_change: change.isKept === undefined ? undefined : Number(!change.isKept),
         })
         return (await find(tx, id))!
       }),
@@ -131,6 +149,14 @@ export function accountRepository({ db, newId }: StoreContext): AccountRepositor
           .select('g.group_name as name')
           .orderBy('g.name_key')
         await refuseInUse(TYPE, found.accountName, [
+          {
+            type: 'domain',
+            query: tx
+              .selectFrom('domains')
+              .select('domain_name as name')
+              .where('admin_account_id', '=', id)
+              .orderBy('name_key'),
+          },
           {
             type: 'target group',
             query: groups.where((e) =>
@@ -158,17 +184,30 @@ export function accountRepository({ db, newId }: StoreContext): AccountRepositor
         await tx.deleteFrom('accounts').where('id', '=', id).execute()
       }),
 
+    async severedRevisions(ids) {
+      const found = new Map<Id, number>()
+      for (let begin = 0; begin < ids.length; begin += TOGETHER) {
+        for (const row of await severed(db, ids.slice(begin, begin + TOGETHER)))
+          found.set(row.id, row.severed_revision)
+      }
+      return found
+    },
+
     async sealedCredentials(id) {
       return credentialsOf(db, id)
     },
 
-    setSealedCredentials: (id, credentials) =>
+    setSealedCredentials: (id, credentials, set) =>
       write(db, { type: 'credential', name: credentials.map((c) => c.type).join(', ') }, async (tx) => {
         await requireIds(tx, 'accounts', [id], TYPE, 'id')
         await tx.deleteFrom('account_credentials').where('account_id', '=', id).execute()
         await tx
           .updateTable('accounts')
-          .set((e) => ({ secret_revision: e('secret_revision', '+', 1) }))
+          .set((e) => ({
+            secret_revision: e('secret_revision', '+', 1),
+            ...(set && { secret_changed: set.time, secret_checked: null, secret_state: 'ok' }),
+            ...(set?.severs && { severed_revision: e('secret_revision', '+', 1) }),
+          }))
           .where('id', '=', id)
           .execute()
         for (const [position, { type, sealed }] of credentials.entries()) {
@@ -180,6 +219,13 @@ export function accountRepository({ db, newId }: StoreContext): AccountRepositor
       }),
   }
 }
+
+const severed = (db: Db, ids: readonly Id[]) =>
+  db
+    .selectFrom('accounts')
+    .select(['id', 'severed_revision'])
+    .where('id', 'in', [...ids])
+    .execute()
 
 const rowOf = keptQuery((db: Db, id: Id) => select(db).where('id', '=', id))
 
@@ -264,5 +310,10 @@ function account(row: AccountRow & { types: string }): Account {
     credentialTypes: list<CredentialType>(row.types),
     checkoutPolicyId: row.checkout_policy_id ?? DEFAULT_CHECKOUT_POLICY,
     ...(row.secret_revision > 0 && { secretRevision: row.secret_revision }),
+    ...(row.auto_change === 0 && { isKept: true }),
+    ...(row.secret_state !== 'ok' && { secretState: row.secret_state as Exclude<SecretState, 'ok'> }),
+    ...(row.secret_changed !== null && { secretChanged: row.secret_changed }),
+    ...(row.secret_checked !== null && { secretChecked: row.secret_checked }),
+    ...(row.severed_revision > 0 && { severedRevision: row.severed_revision }),
   }
 }

@@ -15,6 +15,7 @@ export const CHECKOUT_POLICY_FIELDS = {
   duration: nullable('integer', 'duration'),
   extension: column('integer', 'extension'),
   max_duration: column('integer', 'max_duration'),
+  change_credentials_at_checkin: column('flag', 'change_at_checkin'),
   is_factory: column('flag', 'is_factory'),
   id: column('id', 'id'),
 } as const
@@ -42,6 +43,7 @@ export function checkoutPolicyRepository(context: StoreContext): Repository<Chec
           duration: object.duration ?? null,
           extension: object.extension,
           max_duration: object.maxDuration,
+          change_at_checkin: Number(object.changesAtCheckin ?? false),
           is_factory: 0,
         })
         .execute()
@@ -58,6 +60,7 @@ export function checkoutPolicyRepository(context: StoreContext): Repository<Chec
         duration: cleared(change, 'duration'),
         extension: change.extension,
         max_duration: change.maxDuration,
+        change_at_checkin: flag(change.changesAtCheckin),
       })
     },
 
@@ -91,6 +94,7 @@ function policy(row: CheckoutPolicyRow): CheckoutPolicy {
     ...(row.duration !== null && { duration: row.duration }),
     extension: row.extension,
     maxDuration: row.max_duration,
+    ...(row.change_at_checkin !== 0 && { changesAtCheckin: true }),
     isFactory: row.is_factory !== 0,
   }
 }

@@ -1,15 +1,37 @@
+import { sql } from 'kysely'
 import { looksLikeId, nameKey } from '../model/names.ts'
-import type { Domain, Id } from '../model/objects.ts'
+import type { Domain, DomainChange, Id } from '../model/objects.ts'
+import { DEFAULT_PASSWORD_CHANGE_POLICY } from '../model/password-change.ts'
 import { keptQuery } from './engine/kept-query.ts'
 import type { Db, DomainRow, StoreContext } from './migrations/schema.ts'
-import { cleared, key, listed, refuseInUse, requireIds, setColumns, unchanged, write } from './query.ts'
-import { column } from './searchable.ts'
+import {
+  cleared,
+  key,
+  listed,
+  refuseInUse,
+  requireIds,
+  setColumns,
+  type Tx,
+  unchanged,
+  write,
+} from './query.ts'
+import { column, related } from './searchable.ts'
 import type { DomainRepository } from './store.ts'
 
 const TYPE = 'domain'
 export const DOMAIN_FIELDS = {
   domain_name: column('name', 'name_key'),
   description: column('text', 'description'),
+  enable_password_change: column('flag', 'change_enabled'),
+  password_change_plugin: column('label', 'change_plugin'),
+  password_change_policy: related('name', {
+    value: sql.ref('domains.change_policy_id'),
+    from: sql`password_change_policies as p`,
+    equals: sql.ref('p.id'),
+    member: sql.ref('p.name_key'),
+    sort: sql`(select p.name_key from password_change_policies as p where p.id = domains.change_policy_id)`,
+    none: sql`domains.change_policy_id is null`,
+  }),
   id: column('id', 'id'),
 }
 
@@ -52,6 +74,7 @@ export function domainRepository({ db, newId }: StoreContext): DomainRepository 
             device_id: object.deviceId ?? null,
             ca_public_key: null,
             secret_revision: 0,
+            ...(await changeColumns(tx, object.change)),
           })
           .execute()
         return { ...object, id }
@@ -66,6 +89,7 @@ export function domainRepository({ db, newId }: StoreContext): DomainRepository 
           name_key: key(change.domainName),
           description: change.description,
           device_id: cleared(change, 'deviceId'),
+          ...('change' in change && (await changeColumns(tx, change.change))),
         })
         return (await find(tx, id))!
       }),
@@ -115,6 +139,23 @@ const authorityOf = keptQuery((db: Db, id: Id) =>
   db.selectFrom('domain_authorities').select('sealed').where('domain_id', '=', id),
 )
 
+/** Columns of the domain's changes of secrets, of which it may have none. */
+async function changeColumns(tx: Db, change: DomainChange | undefined) {
+  if (change) {
+    const { policyId, adminAccountId } = change
+    await requireIds(tx as Tx, 'password_change_policies', [policyId], TYPE, 'password_change_policy')
+    if (adminAccountId !== undefined)
+      await requireIds(tx as Tx, 'accounts', [adminAccountId], TYPE, 'admin_account')
+  }
+  return {
+    change_plugin: change?.plugin ?? '',
+    change_enabled: Number(change?.isEnabled ?? false),
+    change_policy_id: change?.policyId ?? null,
+    change_parameters: JSON.stringify(change?.parameters ?? {}),
+    admin_account_id: change?.adminAccountId ?? null,
+  }
+}
+
 function select(db: Db) {
   return db.selectFrom('domains').selectAll()
 }
@@ -127,5 +168,14 @@ function domain(row: DomainRow): Domain {
     ...(row.device_id !== null && { deviceId: row.device_id }),
     ...(row.ca_public_key !== null && { caPublicKey: row.ca_public_key }),
     ...(row.secret_revision > 0 && { secretRevision: row.secret_revision }),
+    ...(row.change_plugin !== '' && {
+      change: {
+        isEnabled: row.change_enabled !== 0,
+        policyId: row.change_policy_id ?? DEFAULT_PASSWORD_CHANGE_POLICY,
+        plugin: row.change_plugin,
+        parameters: JSON.parse(row.change_parameters) as DomainChange['parameters'],
+        ...(row.admin_account_id !== null && { adminAccountId: row.admin_account_id }),
+      },
+    }),
   }
 }

@@ -29,6 +29,7 @@ import * as invitations from './migrations/0024-invitations.ts'
 import * as checkouts from './migrations/0025-checkouts.ts'
 import * as timeframes from './migrations/0026-timeframes.ts'
 import * as approvals from './migrations/0027-approvals.ts'
+import * as rotation from './migrations/0028-rotation.ts'
 
 /** In order; a released migration is never changed, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -57,6 +58,7 @@ export const MIGRATIONS: readonly Migration[] = [
   checkouts,
   timeframes,
   approvals,
+  rotation,
 ]
 
 /** Schema version of a database that this program has opened. */

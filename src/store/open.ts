@@ -32,9 +32,11 @@ import { lockoutRepository } from './lockouts.ts'
 import { MIGRATIONS, migrate } from './migrate.ts'
 import type { Db, Schema, StoreContext } from './migrations/schema.ts'
 import { nameQueries } from './naming.ts'
+import { passwordChangePolicyRepository } from './password-change-policies.ts'
 import type { PostgresOptions } from './postgres/open.ts'
 import { profileRepository } from './profiles.ts'
 import { sealedRepository } from './sealed.ts'
+import { secretJobRepository } from './secret-jobs.ts'
 import { serviceRepository } from './services.ts'
 import { sessionRepository } from './sessions.ts'
 import { settingRepository } from './settings.ts'
@@ -147,6 +149,8 @@ function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'reach'>): S
     profiles: profileRepository(context),
     checkoutPolicies: checkoutPolicyRepository(context),
     connectionPolicies: connectionPolicyRepository(context),
+    passwordChangePolicies: passwordChangePolicyRepository(context),
+    secretJobs: secretJobRepository(context),
     checkouts: checkoutRepository(context),
     approvals: approvalRepository(context),
     uploads: uploadRepository(context),

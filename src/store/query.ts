@@ -172,6 +172,7 @@ export type Referred =
   | 'profiles'
   | 'checkout_policies'
   | 'connection_policies'
+  | 'password_change_policies'
   | 'host_keys'
   | 'checkouts'
   | 'sessions'

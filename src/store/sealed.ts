@@ -11,6 +11,7 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
         .select(['id', 'sealed_password_hash as sealed'])
         .where('sealed_password_hash', 'is not', null)
         .execute()
+      const pending = await db.selectFrom('pending_secrets').selectAll().execute()
       const tickets = await db.selectFrom('tickets').select(['id', 'sealed']).execute()
       const invitations = await db.selectFrom('invitations').select(['id', 'sealed']).execute()
       const settings = await db.selectFrom('settings').selectAll().execute()
@@ -26,6 +27,10 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
         ...users.flatMap(({ id, sealed }) =>
           sealed ? [{ place: { table: 'users', id, field: 'password_hash' }, sealed }] : [],
         ),
+        ...pending.map(({ account_id, type, role, sealed }) => ({
+          place: { table: 'pending_secrets', id: account_id, field: `${role} ${type}` },
+          sealed,
+        })),
         ...tickets.map(({ id, sealed }) => ({ place: { table: 'tickets', id, field: 'password' }, sealed })),
         ...invitations.map(({ id, sealed }) => ({
           place: { table: 'invitations', id, field: 'password' },
@@ -45,6 +50,15 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
           .where('account_id', '=', id)
           .where('type', '=', field)
         await row.set({ sealed }).execute()
+      } else if (table === 'pending_secrets') {
+        const [role = '', type = ''] = field.split(' ')
+        await db
+          .updateTable('pending_secrets')
+          .where('account_id', '=', id)
+          .where('type', '=', type)
+          .where('role', '=', role)
+          .set({ sealed })
+          .execute()
       } else if (table === 'domain_authorities') {
         await db.updateTable('domain_authorities').where('domain_id', '=', id).set({ sealed }).execute()
       } else if (table === 'users') {

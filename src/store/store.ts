@@ -25,11 +25,13 @@ import type {
   CheckoutRecord,
   Conditions,
   ConnectionPolicy,
+  CredentialType,
   Device,
   Domain,
   HostKey,
   HostKeyPolicy,
   Id,
+  SecretState,
   Service,
   SessionRecord,
   TargetGroup,
@@ -39,6 +41,7 @@ import type {
   User,
   UserGroup,
 } from '../model/objects.ts'
+import type { ChangeOutcome, PasswordChangePolicy, SecretJob } from '../model/password-change.ts'
 import type { ProfileRights } from '../model/profile-rights.ts'
 import type { Profile } from '../model/profiles.ts'
 import type { Timeframe, TimeRule } from '../model/timeframes.ts'
@@ -343,7 +346,108 @@ export interface AccountRepository extends Repository<Account> {
   meant(wanted: WantedAccount, limit: number): Promise<PlacedAccount[]>
   /** Returns sealed credentials, as the vault stores them: JSON per type. */
   sealedCredentials(id: Id): Promise<{ type: string; sealed: Uint8Array }[]>
-  setSealedCredentials(id: Id, credentials: { type: string; sealed: Uint8Array }[]): Promise<void>
+  /** `set`: when they were set, in milliseconds since the epoch, and whether sessions begun before have to end. */
+  setSealedCredentials(
+    id: Id,
+    credentials: { type: string; sealed: Uint8Array }[],
+    set?: { time: number; severs: boolean },
+  ): Promise<void>
+  /** Of these accounts, returns the last revisions of secrets that ended the sessions begun before. */
+  severedRevisions(ids: readonly Id[]): Promise<Map<Id, number>>
+}
+
+/**
+ * Roles of a secret beside the stored one. `wanted`: given by an administrator for a change that has not begun. `next`: the
+ * target may have it. `previous`: was replaced by the stored one.
+ */
+export type PendingRole = 'wanted' | 'next' | 'previous'
+
+/** A change or check that is asked for. */
+export type AskedJob = Pick<
+  SecretJob,
+  'accountId' | 'type' | 'kind' | 'cause' | 'user' | 'isForced' | 'due' | 'created'
+>
+
+/** Counts of accounts of domains whose secrets are changed. */
+export interface SecretFigures {
+  managed: number
+  /** Those whose secret is older than their policy allows, or of unknown age. */
+  overdue: number
+  mismatch: number
+  unknown: number
+  pending: number
+}
+
+/**
+ * Changes and checks of secrets. One runner has a job until the time of its `lease`, which each of its steps names;
+ * these throw ChangedError if the job has ended, or another runner has it. Times in milliseconds since the epoch.
+ */
+export interface SecretJobRepository {
+  /**
+   * Adds a job, or returns the open one of the same account, type and kind, at the earlier time. `wanted`: a sealed secret.
+   * @throws DuplicateError if there is one, and a secret is wanted
+   */
+  add(job: AskedJob, wanted?: Uint8Array): Promise<SecretJob>
+  /**
+   * Adds a job for each secret of these types in a domain that has no open one, for a schedule without accounts that are
+   * kept out of it; notes in the same transaction that the schedule's run was made. Returns those that were added.
+   */
+  addForDomain(
+    domainId: Id,
+    schedule: Partial<Record<'changed' | 'checked', number>> | undefined,
+    types: readonly CredentialType[],
+    job: Omit<AskedJob, 'accountId' | 'type'>,
+  ): Promise<SecretJob[]>
+  /** Returns jobs to be done now, the oldest first. */
+  due(now: number, limit: number, withoutDomains: readonly Id[]): Promise<(SecretJob & { domainId: Id })[]>
+  /** Returns the job if it is the caller's until `lease`, or undefined if it or another of its account is another's. */
+  claim(id: Id, now: number, lease: number): Promise<SecretJob | undefined>
+  renew(id: Id, before: number, lease: number): Promise<void>
+  /**
+   * Stores the next secret. If the account is checked out, and the job is not forced, ends the lease until that expires, or
+   * `wake` is called.
+   */
+  begin(id: Id, lease: number, now: number, next: Uint8Array): Promise<{ isBegun: boolean }>
+  pending(accountId: Id, type: CredentialType): Promise<Partial<Record<PendingRole, Uint8Array>>>
+  /**
+   * Makes the next secret the stored one, and ends the job. `revision`: of the stored secret that it replaces.
+   * @throws ChangedError if the stored one is another by now
+   */
+  promote(
+    id: Id,
+    lease: number,
+    promoted: { now: number; sealed: Uint8Array; previous: Uint8Array; revision: number; severs: boolean },
+  ): Promise<void>
+  /** Ends the job without a change. The next secret is removed only if the stored one was proved. */
+  giveUp(
+    id: Id,
+    lease: number,
+    given: {
+      now: number
+      outcome: ChangeOutcome
+      state?: SecretState
+      isOldProved: boolean
+      code: string
+      message: string
+    },
+  ): Promise<void>
+  /** Ends the lease until `due`. The next secret is removed, so that the job begins anew, only if the stored one was proved. */
+  retry(
+    id: Id,
+    lease: number,
+    later: { due: number; attempts: number; isOldProved?: boolean; code: string; message: string },
+  ): Promise<void>
+  /** Ends the leases of all jobs: those of a broker that has ended. */
+  release(): Promise<void>
+  /** Makes the account's jobs that have not begun due at this time, unless they are before. */
+  wake(accountId: Id, due: number): Promise<void>
+  find(id: Id): Promise<SecretJob | undefined>
+  list(accountId: Id, page?: Page): Promise<Listed<SecretJob>>
+  /** Returns until when the schedules of each domain were run; those of a new one begin now. */
+  schedules(
+    now: number,
+  ): Promise<{ domainId: Id; changed: number; checked: number; policyId: Id; plugin: string }[]>
+  figures(now: number): Promise<SecretFigures>
 }
 
 export interface AuthorizationRepository extends Repository<Authorization> {
@@ -723,6 +827,8 @@ export interface Store {
   apiKeys: ApiKeyRepository
   profiles: ProfileRepository
   checkoutPolicies: Repository<CheckoutPolicy>
+  passwordChangePolicies: Repository<PasswordChangePolicy>
+  secretJobs: SecretJobRepository
   connectionPolicies: Repository<ConnectionPolicy>
   hostKeys: HostKeyRepository
   approvals: ApprovalRepository

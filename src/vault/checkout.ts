@@ -60,6 +60,7 @@ export type CheckoutRefusal =
   | 'approval_required'
   | 'no_reason'
   | 'not_out'
+  | 'changing'
 
 export class CheckoutError extends Error {
   override readonly name = 'CheckoutError'
@@ -82,19 +83,33 @@ export interface SessionHolds {
   holdFor(accountId: Id, otherThan: Id): boolean
 }
 
+/** Reports changes of secrets in progress: none that is about to be replaced is handed out. */
+export interface ChangesInProgress {
+  isChanging(accountId: Id): boolean
+  /** Waits some time for the end of one; returns whether it has come. */
+  settled(accountId: Id): Promise<boolean>
+}
+
 type CheckoutStore = Pick<Store, 'approvals' | 'checkouts' | 'checkoutPolicies' | 'access'>
 
 export class Checkouts {
   readonly #store: CheckoutStore
   readonly #vault: Vault
   readonly #sessions: SessionHolds | undefined
+  readonly #secretChanges: ChangesInProgress | undefined
   readonly #rewriter = new KeyRewriter()
   readonly #changes = new Map<Id, Promise<unknown>>()
 
-  constructor(store: CheckoutStore, vault: Vault, sessions?: SessionHolds) {
+  constructor(
+    store: CheckoutStore,
+    vault: Vault,
+    sessions?: SessionHolds,
+    secretChanges?: ChangesInProgress,
+  ) {
     this.#store = store
     this.#vault = vault
     this.#sessions = sessions
+    this.#secretChanges = secretChanges
   }
 
   /**
@@ -103,7 +118,8 @@ export class Checkouts {
    * none.
    * @throws RewriterBusyError, RewriteError, CheckoutError `not_allowed` without an authorization, `no_secret` if the
    * account has none (or no key, if the wish is about one), `too_long` if its policy allows no such duration,
-   * `checked_out` if it locks the account for another user
+   * `checked_out` if it locks the account for another user, `changing` if
+   * its secret is being changed
    */
   async checkout(
     user: Pick<User, 'id' | 'expirationDate'>,
@@ -114,6 +130,8 @@ export class Checkouts {
     let ground = await this.#ground(user, account, clock(), wish)
     const { keyFormat, passphrase, ...told } = wish
     const format = keyFormat ?? (passphrase === undefined ? undefined : 'openssh')
+    if ((await this.#secretChanges?.settled(account.id)) === false) throw changing()
+    const revision = await this.#vault.revisionOf(account.id)
     let credentials = await this.#vault.credentials(account.id)
     let checkout: Checkout
     try {
@@ -125,6 +143,7 @@ export class Checkouts {
       const now = clock()
       ground = await this.#ground(user, account, now, wish)
       checkout = await this.#begin(user, account, now, ground, told)
+      await this.#requireUnchanged(checkout, revision, clock)
     } catch (error) {
       wipe(credentials)
       throw error
@@ -146,6 +165,19 @@ export class Checkouts {
       }
     }
     return out
+  }
+
+  /** Ends a checkout whose secret was changed, or is being changed, since it was read. @throws CheckoutError `changing` */
+  async #requireUnchanged(
+    { id, accountId, approval }: Checkout,
+    revision: number,
+    clock: () => number,
+  ): Promise<void> {
+    const isChanging = this.#secretChanges?.isChanging(accountId) ?? false
+    if (!isChanging && (await this.#vault.revisionOf(accountId)) === revision) return
+    await this.#store.checkouts.end(id, clock())
+    if (approval !== undefined) await this.#store.approvals.release(approval)
+    throw changing()
   }
 
   /** Returns the credentials with the key in that format. */
@@ -447,6 +479,10 @@ function heldBySession(): CheckoutError {
     'checked_out',
     "another user's session uses the account, and its policy locks it until that ends",
   )
+}
+
+function changing(): CheckoutError {
+  return new CheckoutError('changing', 'the secret of the account is being changed: try again in a moment')
 }
 
 function notOut(): CheckoutError {

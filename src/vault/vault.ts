@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import { createHmac, hkdfSync } from 'node:crypto'
 import type { CredentialType, Id } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
-import type { AccountRepository, DomainRepository, Store } from '../store/store.ts'
+import type { AccountRepository, DomainRepository, PendingRole, Store } from '../store/store.ts'
 import {
   type Credential,
   CredentialError,
@@ -62,24 +62,25 @@ export class Vault {
   }
 
   /**
-   * Replaces the account's credentials by these, in the order in which to try them.
+   * Replaces the account's credentials by these, in the order in which to try them. `set`: when, and whether sessions that were
+   * begun before have to end.
    * @throws CredentialError if one of them cannot be used, MissingReferenceError if there is no such account
    */
-  async setCredentials(accountId: Id, credentials: readonly Credential[]): Promise<void> {
+  async setCredentials(
+    accountId: Id,
+    credentials: readonly Credential[],
+    set?: { time: number; severs: boolean },
+  ): Promise<void> {
     const types = new Set(credentials.map((credential) => credential.type))
     if (types.size < credentials.length) {
       throw new CredentialError('credentials', 'an account has one credential of each type at most')
     }
     for (const credential of credentials) checkCredential(credential)
-    const sealed = credentials.map((credential) => {
-      const body = Secret.of(JSON.stringify(textsOf(credential)))
-      try {
-        return { type: credential.type, sealed: this.seal(placeOf(accountId, credential.type), body) }
-      } finally {
-        body.wipe()
-      }
-    })
-    await this.#accounts.setSealedCredentials(accountId, sealed)
+    const sealed = credentials.map((credential) => ({
+      type: credential.type,
+      sealed: this.sealCredential(accountId, credential),
+    }))
+    await this.#accounts.setSealedCredentials(accountId, sealed, set)
   }
 
   /** Replaces only the credentials of the given types; errors as of `setCredentials`. */
@@ -92,6 +93,31 @@ export class Vault {
     } finally {
       for (const credential of stored) wipe(credential)
     }
+  }
+
+  /** Seals a credential as the stored one, or for its role beside that. */
+  sealCredential(accountId: Id, credential: Credential, role?: PendingRole): Uint8Array {
+    const body = Secret.of(JSON.stringify(textsOf(credential)))
+    try {
+      return this.seal(placeOf(accountId, credential.type, role), body)
+    } finally {
+      body.wipe()
+    }
+  }
+
+  /** @throws UnsealError as `open` does */
+  openCredential(accountId: Id, type: CredentialType, sealed: Uint8Array, role?: PendingRole): Credential {
+    const body = this.open(placeOf(accountId, type, role), sealed)
+    try {
+      return credentialOf(type, JSON.parse(body.revealText()) as Partial<Record<string, string>>)
+    } finally {
+      body.wipe()
+    }
+  }
+
+  /** Returns how often the account's credentials were set. */
+  async revisionOf(accountId: Id): Promise<number> {
+    return (await this.#accounts.find(accountId))?.secretRevision ?? 0
   }
 
   /** Returns the same vault on another store: that of a transaction. */
@@ -121,22 +147,14 @@ export class Vault {
   /** Returns the account's credentials, in the order in which to try them. */
   async credentials(accountId: Id): Promise<Credential[]> {
     const stored = await this.#accounts.sealedCredentials(accountId)
-    return stored.map(({ type, sealed }) => {
-      const body = this.open(placeOf(accountId, type as CredentialType), sealed)
-      try {
-        return credentialOf(
-          type as CredentialType,
-          JSON.parse(body.revealText()) as Partial<Record<string, string>>,
-        )
-      } finally {
-        body.wipe()
-      }
-    })
+    return stored.map(({ type, sealed }) => this.openCredential(accountId, type as CredentialType, sealed))
   }
 }
 
-function placeOf(accountId: Id, type: CredentialType): Place {
-  return { table: 'account_credentials', id: accountId, field: type }
+function placeOf(accountId: Id, type: CredentialType, role?: PendingRole): Place {
+  return role === undefined
+    ? { table: 'account_credentials', id: accountId, field: type }
+    : { table: 'pending_secrets', id: accountId, field: `${role} ${type}` }
 }
 
 function authorityPlace(domainId: Id): Place {

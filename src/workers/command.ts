@@ -2,15 +2,21 @@
 import { totalmem } from 'node:os'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { Cage } from '../confine/cage.ts'
 import { confined } from '../confine/command.ts'
 import { closedTo } from '../confine/reach.ts'
 import { workerCage } from '../confine/worker-cage.ts'
-import { HANDLES_DESCRIPTOR, WORKER_DESCRIPTORS } from '../contract/worker.ts'
+import { HANDLES_DESCRIPTOR, MESSAGES_DESCRIPTOR, WORKER_DESCRIPTORS } from '../contract/worker.ts'
 import type { WorkerCommand } from './process.ts'
 
+// The build finds programs by these literals.
 const PROGRAM = fileURLToPath(
   new URL(`../../proxies/worker/main${extname(import.meta.url)}`, import.meta.url),
 )
+const CHANGER = fileURLToPath(
+  new URL(`../../proxies/rotation/main${extname(import.meta.url)}`, import.meta.url),
+)
+const CHANGER_MEMORY = 512 * 1024 ** 2
 /** Variables of the broker that a worker keeps: they decide on names, times and allocation, and hold no secret. */
 const KEPT = ['TZ', 'LANG', 'LC_ALL', 'RES_OPTIONS', 'MALLOC_ARENA_MAX', 'MALLOC_TRIM_THRESHOLD_'] as const
 const LEAST_MEMORY = 1024 ** 3
@@ -38,20 +44,40 @@ export interface Commanded {
  * there is no such user.
  */
 export function workerCommand(count: number, runAs: string | undefined): Commanded {
-  const env: Record<string, string> = { NODE_CHANNEL_FD: String(HANDLES_DESCRIPTOR) }
-  for (const name of KEPT) {
-    const value = process.env[name]
-    if (value !== undefined) env[name] = value
-  }
+  const env = { NODE_CHANNEL_FD: String(HANDLES_DESCRIPTOR), ...keptVariables() }
   const memory = Math.max(LEAST_MEMORY, Math.floor((systemMemory() * SHARE) / count))
-  const cage = workerCage({ runAs, keepOpen: WORKER_DESCRIPTORS, memory })
+  return commanded({ path: PROGRAM, env, keepOpen: WORKER_DESCRIPTORS, memory }, runAs)
+}
+
+/** Returns the command for a process in which secrets are changed at targets, in the cage of a session worker. */
+export function changerCommand(runAs: string | undefined): Commanded {
+  const keepOpen = [MESSAGES_DESCRIPTOR]
+  return commanded({ path: CHANGER, env: keptVariables(), keepOpen, memory: CHANGER_MEMORY }, runAs)
+}
+
+function keptVariables(): Record<string, string> {
+  return Object.fromEntries(
+    KEPT.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
+  )
+}
+
+function commanded(
+  {
+    path,
+    env,
+    keepOpen,
+    memory,
+  }: Pick<Cage, 'keepOpen' | 'memory'> & { path: string; env: Record<string, string> },
+  runAs: string | undefined,
+): Commanded {
+  const cage = workerCage({ runAs, keepOpen, memory })
   const options = process.execArgv.filter((option) => MEMORY_OPTION.test(option))
-  const program = { arguments: ['--disable-warning=ExperimentalWarning', ...options, PROGRAM], env }
+  const program = { arguments: ['--disable-warning=ExperimentalWarning', ...options, path], env }
   const { uid, gid, ...shared } = cage
   const closed =
     uid === undefined || gid === undefined
       ? undefined
-      : closedTo({ uid, gid }, [process.execPath, PROGRAM, ...cage.readable])
+      : closedTo({ uid, gid }, [process.execPath, path, ...cage.readable])
   if (closed === undefined) return { command: confined(program, cage), memory }
   const warning = `session workers run as root without its rights, since the user ${uid} cannot read ${closed}: install the product where others may read, or open that folder (chmod o+x)`
   return { command: confined(program, shared), memory, warning }

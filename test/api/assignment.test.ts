@@ -106,6 +106,8 @@ const BROKERS = [
 const GOOD: Readonly<Record<string, object>> = {
   'POST /session': ADMIN,
   'POST /accounts/:ref/checkout': { duration: 60, comment: 'why' },
+  'POST /accounts/:ref/change': { wait: 0 },
+  'POST /domains/:ref/change': { force: false },
   'POST /accounts/:ref/checkin': { checkout_id: 'x' },
   'POST /accounts/:ref/extend': { checkout_id: 'x' },
   'POST /checkouts/:ref/checkin': { comment: 'enough' },
@@ -132,6 +134,7 @@ const VIEWS: Readonly<Record<string, string>> = {
   apikeys: 'Apikey',
   profiles: 'Profile',
   checkoutpolicies: 'Checkoutpolicy',
+  passwordchangepolicies: 'Passwordchangepolicy',
   connectionpolicies: 'Connectionpolicy',
   timeframes: 'Timeframe',
   hostkeys: 'HostKey',

@@ -31,7 +31,22 @@ const results = (answer: Answer) => answer.body.map((line: { result: string }) =
 const KEYS = [newSshKey('ed25519'), newSshKey('ed25519')]
 const TREE: [string, object][] = [
   ['/profiles', { profile_name: 'helpdesk', rights: { users: 'view', devices: 'modify' } }],
-  ['/checkoutpolicies', { policy_name: 'one', enable_lock: true, max_duration: 60 }],
+  [
+    '/checkoutpolicies',
+    { policy_name: 'one', enable_lock: true, max_duration: 60, change_credentials_at_checkin: true },
+  ],
+  [
+    '/passwordchangepolicies',
+    {
+      password_change_policy_name: 'nightly',
+      special_chars: null,
+      exclude_chars: 'l1;|',
+      ssh_key_type: 'rsa',
+      ssh_key_size: 4096,
+      change_period: '0 3 * * 1-5',
+      time_zone: 'Europe/Paris',
+    },
+  ],
   [
     '/connectionpolicies',
     {
@@ -201,6 +216,7 @@ describe('a whole configuration', () => {
       'profiles',
       'checkoutpolicies',
       'connectionpolicies',
+      'passwordchangepolicies',
       'timeframes',
       'devices',
       'services',

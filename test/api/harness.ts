@@ -21,6 +21,8 @@ import { SharedLockout } from '../../src/identity/shared-lockout.ts'
 import type { ProfileName } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { Deletion } from '../../src/recording-service/deletion.ts'
+import { type Changer, ChangerError } from '../../src/rotation/changer.ts'
+import { Rotation } from '../../src/rotation/rotation.ts'
 import type { AuditRow, Store } from '../../src/store/store.ts'
 import { Checkouts } from '../../src/vault/checkout.ts'
 import { openVault } from '../../src/vault/vault.ts'
@@ -81,6 +83,12 @@ export interface CallOptions {
   raw?: string | Buffer
 }
 
+/** Changes no secret: there are no targets. */
+const unreachable = async (): Promise<never> => {
+  throw new ChangerError('unreachable', 'no target is there')
+}
+const UNREACHABLE: Changer = { verify: unreachable, change: unreachable, retire: unreachable }
+
 export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness> {
   const temporary = await temporaryStore()
   const { store } = temporary
@@ -111,10 +119,16 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     },
   }
   const approvals = new Approvals({ store, audit: heardAudit, now: () => clock.now })
+  const rotation = new Rotation({
+    ...{ store, vault, audit: auditLog, changer: UNREACHABLE, now: () => clock.now },
+    claim: () => () => undefined,
+    onError: (error) => log.push(String(error)),
+  })
   const api = await createApi({
     store,
     vault,
-    checkouts: new Checkouts(store, vault),
+    checkouts: new Checkouts(store, vault, undefined, rotation),
+    rotation,
     passwords,
     identities: new Identities(
       store.users,

@@ -42,6 +42,7 @@ const NAMES: Readonly<Record<string, string>> = {
   apikeys: 'ci',
   profiles: 'user',
   checkoutpolicies: 'default',
+  passwordchangepolicies: 'default',
   connectionpolicies: 'SSH',
   timeframes: 'allthetime',
   sessions: SESSION,
@@ -51,7 +52,7 @@ const pathOf = (route: string) =>
   route
     .replace('GET ', '')
     .replaceAll(/(\w+)\/:\w+/g, (_, kind: string) => `${kind}/${NAMES[kind] ?? 'none'}`)
-    .replace(/^\/accounts\/root$/, '/accounts/root@local@srv1')
+    .replace(/^\/accounts\/root(?=$|\/history$)/, '/accounts/root@local@srv1')
     .replace(/^\/domains\/corp\/accounts\/root$/, '/domains/corp/accounts/svc@corp%25_')
 
 const reading = Object.keys(ROUTES).filter((route) => route.startsWith('GET '))

@@ -24,6 +24,8 @@ function expectRefused(answer: Answer, field: string): void {
 /** Valid bodies for routes without an example: Fastify checks the body before the parameters. */
 const BODIES: Readonly<Record<string, object>> = {
   'PUT /hostkeys/:ref': { state: 'accepted' },
+  'POST /accounts/:ref/change': { wait: 0 },
+  'POST /domains/:ref/change': { force: false },
   'POST /accounts/:ref/checkin': { checkout_id: 'x' },
   'POST /accounts/:ref/extend': { checkout_id: 'x' },
   'POST /checkouts/:ref/checkin': { comment: 'enough' },

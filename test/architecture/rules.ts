@@ -351,6 +351,18 @@ export const TIERS: readonly Tier[] = [
           'src/model',
         ],
       },
+      'proxies/rotation': {
+        may: [
+          'proxies/bytes',
+          'proxies/net',
+          'proxies/ssh/transport',
+          'proxies/telnet',
+          'proxies/wording',
+          'src/confine',
+          'src/contract',
+          'src/model',
+        ],
+      },
       'proxies/worker': {
         may: [
           'proxies/net',
@@ -477,6 +489,17 @@ export const TIERS: readonly Tier[] = [
           'src/vault',
         ],
       },
+      'src/rotation': {
+        may: [
+          'src/audit/events',
+          'src/confine',
+          'src/contract',
+          'src/model',
+          'src/store',
+          'src/store/engine',
+          'src/vault',
+        ],
+      },
       'src/workers': {
         may: [
           'recordings/container',
@@ -498,6 +521,7 @@ export const TIERS: readonly Tier[] = [
           'src/identity',
           'src/model',
           'src/recording-service',
+          'src/rotation',
           'src/search',
           'src/store',
           'src/store/engine',
@@ -524,6 +548,7 @@ export const TIERS: readonly Tier[] = [
           'src/audit/events',
           'src/contents',
           'src/model',
+          'src/rotation',
           'src/search',
           'src/store',
           'src/store/engine',
@@ -545,6 +570,7 @@ export const TIERS: readonly Tier[] = [
           'src/identity',
           'src/model',
           'src/recording-service',
+          'src/rotation',
           'src/search',
           'src/store',
           'src/store/engine',
@@ -601,8 +627,8 @@ export const TIERS: readonly Tier[] = [
           'src/audit/journal',
           'src/audit/sinks',
           'src/config',
-          'src/contents',
           'src/confine',
+          'src/contents',
           'src/contract',
           'src/control',
           'src/dns',
@@ -612,6 +638,7 @@ export const TIERS: readonly Tier[] = [
           'src/memory',
           'src/model',
           'src/recording-service',
+          'src/rotation',
           'src/sockets',
           'src/store',
           'src/store/engine',

@@ -23,7 +23,8 @@ const PATHS = Object.keys(SEARCHABLE).map((path) =>
   path
     .replace('localdomains/:domain', 'localdomains/local')
     .replace(':device', 'srv1')
-    .replace(':domain', 'corp'),
+    .replace(':domain', 'corp')
+    .replace('/accounts/:ref', '/accounts/root@local@srv1'),
 )
 
 const INJECTIONS = [

@@ -27,6 +27,7 @@ beforeEach(async () => {
     freeBytes: async () => 5e9,
     isDatabaseAway: () => true,
     pendingApprovals: async () => 3,
+    secrets: async () => ({ overdue: 2, mismatch: 1, unknown: 0 }),
     takeDelays: () => [12, 250],
   })
   sink = new MetricsSink(metrics)
@@ -81,6 +82,7 @@ test('says how far recordings are on their way to an object store, where there i
     freeBytes: async () => 0,
     isDatabaseAway: () => true,
     pendingApprovals: async () => 3,
+    secrets: async () => ({ overdue: 2, mismatch: 1, unknown: 0 }),
     takeDelays: () => [],
     uploads: { totals, waiting: async () => 7 },
   })

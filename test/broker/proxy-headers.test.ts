@@ -13,6 +13,7 @@ test('tells of a fault once a minute, with the number of those untold', async ()
     nativeCrypto: true,
     feeds: () => [],
     freeBytes: () => Promise.resolve(0),
+    secrets: async () => ({ overdue: 2, mismatch: 1, unknown: 0 }),
     takeDelays: () => [],
     isDatabaseAway: () => false,
     pendingApprovals: async () => 3,

@@ -2,7 +2,7 @@
  * Logins of network gear by real programs: FRR's vty (a password, and one for `enable`) and a program on
  * libcli (user name, password, `enable`).
  */
-import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Inetd, isOpen, startInetdOf } from './inetd.ts'
@@ -71,6 +71,43 @@ export async function startLibcli(): Promise<Netgear> {
   const inetd: Inetd<'libcli'> = await startInetdOf({ libcli: [program, 'netgear'] })
   return {
     port: inetd.libcli,
+    stop: async () => {
+      await inetd.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+export interface Switch extends Netgear {
+  /** The command of an SSH session on it, for the user of the session. It needs root. */
+  command: string
+  /** Returns the secrets of its configuration, or of the one that it starts with. */
+  configuration(which: 'running' | 'startup'): Record<string, string>
+}
+
+/** Starts a switch whose users change, on Telnet; `secrets` by user, and the one of `enable`. */
+export async function startSwitch(secrets: Readonly<Record<string, string>>): Promise<Switch> {
+  const folder = mkdtempSync(join(tmpdir(), 'sallyport-switch-'))
+  const program = join(folder, 'switch')
+  const source = join(import.meta.dirname, 'switch.c')
+  const made = await run(findProgram('gcc'), ['-o', program, source, '-lcli', '-lcrypt'])
+  if (made.code !== 0) throw new Error(made.stderr)
+  // For SSH it runs as the user, sets a password as root, and only that user's.
+  chmodSync(folder, 0o755)
+  chmodSync(program, 0o4755)
+  const lines = Object.entries(secrets).map(([name, secret]) => `${name} ${secret}\n`)
+  for (const name of ['running', 'startup']) writeFileSync(join(folder, name), lines.join(''))
+  const inetd: Inetd<'switch'> = await startInetdOf({ switch: [program, 'switch', folder] })
+  return {
+    port: inetd.switch,
+    command: `${program} ${folder} system`,
+    configuration: (which) =>
+      Object.fromEntries(
+        readFileSync(join(folder, which), 'utf8')
+          .trimEnd()
+          .split('\n')
+          .map((line) => line.split(' ') as [string, string]),
+      ),
     stop: async () => {
       await inetd.stop()
       rmSync(folder, { recursive: true, force: true })

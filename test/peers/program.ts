@@ -82,7 +82,11 @@ const PROGRAMS = {
   xev: 'x11-utils',
   xterm: 'xterm',
   'ansible-playbook': 'ansible-core',
+  mariadbd: 'mariadb-server-core',
   mosh: 'mosh',
+  samba: 'samba',
+  'samba-tool': 'samba-common-bin',
+  slapd: 'slapd',
   unbound: 'unbound',
   initdb: 'postgresql-15',
   pg_basebackup: 'postgresql-client-15',
@@ -120,6 +124,14 @@ export type PythonModule = keyof typeof PYTHON_MODULES
 const MULTIARCH = process.arch === 'arm64' ? 'aarch64-linux-gnu' : 'x86_64-linux-gnu'
 /** Library → a file of it and its Debian package. */
 const LIBRARIES = {
+  'samba-ad-dc': {
+    file: '/usr/share/samba/setup/provision.ldif',
+    debian: 'samba-ad-provision',
+  },
+  'samba-dsdb-modules': {
+    file: `/usr/lib/${MULTIARCH}/samba/ldb/samba_dsdb.so`,
+    debian: 'samba-dsdb-modules',
+  },
   libcli: { file: '/usr/include/libcli.h', debian: 'libcli-dev' },
   'gss-ntlmssp': {
     file: `/usr/lib/${MULTIARCH}/gssntlmssp/gssntlmssp.so`,

@@ -5,6 +5,7 @@ export const CSV_FEATURES = {
   profiles: 'profiles',
   checkoutpolicies: 'policies',
   connectionpolicies: 'policies',
+  passwordchangepolicies: 'policies',
   timeframes: 'policies',
   users: 'users',
   usergroups: 'user_groups',

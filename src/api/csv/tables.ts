@@ -17,6 +17,7 @@ import { checkoutPolicyResource } from '../resources/checkout-policies.ts'
 import { connectionPolicyResource } from '../resources/connection-policies.ts'
 import { deviceResource } from '../resources/devices.ts'
 import { domainResource, localDomainResource } from '../resources/domains.ts'
+import { passwordChangePolicyResource } from '../resources/password-change-policies.ts'
 import { profileResource } from '../resources/profiles.ts'
 import { serviceResource } from '../resources/services.ts'
 import { targetGroupResource } from '../resources/target-groups.ts'
@@ -64,6 +65,8 @@ export function tableOf(name: CsvName, context: ResourceContext): Table {
       return single(name, checkoutPolicyResource(context), ['policy_name'])
     case 'connectionpolicies':
       return single(name, connectionPolicyResource(context), ['policy_name'])
+    case 'passwordchangepolicies':
+      return single(name, passwordChangePolicyResource(context), ['password_change_policy_name'])
     case 'timeframes':
       return { ...single(name, timeframeResource(context), ['timeframe_name']), ...PERIOD_CELLS }
     case 'users':

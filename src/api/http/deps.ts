@@ -21,6 +21,7 @@ import type { PasswordHasher } from '../../identity/password.ts'
 import type { Id } from '../../model/objects.ts'
 import type { Deletion } from '../../recording-service/deletion.ts'
 import type { RecordingExports } from '../../recording-service/exports.ts'
+import type { Rotation } from '../../rotation/rotation.ts'
 import type { Store } from '../../store/store.ts'
 import type { Checkouts } from '../../vault/checkout.ts'
 import type { Vault } from '../../vault/vault.ts'
@@ -57,6 +58,7 @@ export interface ApiDeps {
   store: Store
   vault: Pick<Vault, 'setCredentials' | 'setAuthority' | 'seal' | 'on' | 'fingerprint'>
   checkouts: Checkouts
+  rotation: Pick<Rotation, 'attempted' | 'change' | 'changeDomain' | 'freed' | 'isChanging' | 'onReturn'>
   identities: Pick<Identities, 'authenticate'>
   passwords: Pick<PasswordHasher, 'hash' | 'policy'>
   audit: Audit

@@ -97,6 +97,15 @@ export const ERRORS = {
     description:
       'the policy of the account allows no extension, or no more; see details, and check the secret out again',
   },
+  not_changeable: {
+    status: 409,
+    description:
+      'no secret of it is changed at its target: its domain needs enable_password_change and a plugin for the kind of secret',
+  },
+  secret_changing: {
+    status: 409,
+    description: 'the secret of the account is being changed; try again in a moment',
+  },
   in_use: {
     status: 409,
     description: 'other objects refer to this one; see details, and change those first',

@@ -73,6 +73,7 @@ const CHECKOUT_CODES: Readonly<Record<CheckoutRefusal, ErrorCode>> = {
   not_out: 'not_found',
   approval_required: 'approval_required',
   no_reason: 'invalid_field',
+  changing: 'secret_changing',
 }
 
 /** Converts an error to the API's form. */

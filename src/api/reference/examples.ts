@@ -26,6 +26,12 @@ export const BODY_EXAMPLES: readonly BodyExample[] = [
     description: 'scripts that keep the estate as it is described elsewhere',
     rights: { users: 'modify', user_groups: 'modify', devices: 'modify', accounts: 'modify' },
   }),
+  plain('/passwordchangepolicies', {
+    password_change_policy_name: 'nightly',
+    password_length: 32,
+    change_period: '30 2 * * *',
+    time_zone: 'Europe/Paris',
+  }),
   plain('/checkoutpolicies', { policy_name: 'one-at-a-time', enable_lock: true, max_duration: 1800 }),
   plain('/connectionpolicies', { policy_name: 'strict-ssh', protocol: 'SSH', host_key_policy: 'pinned' }),
   plain('/timeframes', {

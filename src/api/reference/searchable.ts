@@ -10,7 +10,9 @@ import { CONNECTION_POLICY_FIELDS } from '../../store/connection-policies.ts'
 import { DEVICE_FIELDS } from '../../store/devices.ts'
 import { DOMAIN_FIELDS } from '../../store/domains.ts'
 import { HOST_KEY_FIELDS } from '../../store/host-keys.ts'
+import { PASSWORD_CHANGE_POLICY_FIELDS } from '../../store/password-change-policies.ts'
 import { PROFILE_FIELDS } from '../../store/profiles.ts'
+import { SECRET_JOB_FIELDS } from '../../store/secret-jobs.ts'
 import { SERVICE_FIELDS } from '../../store/services.ts'
 import { SESSION_FIELDS } from '../../store/sessions.ts'
 import { TARGET_GROUP_FIELDS } from '../../store/target-groups.ts'
@@ -36,6 +38,8 @@ export const SEARCHABLE: Readonly<Record<string, Fields>> = {
   '/apikeys': API_KEY_FIELDS,
   '/profiles': PROFILE_FIELDS,
   '/checkoutpolicies': CHECKOUT_POLICY_FIELDS,
+  '/passwordchangepolicies': PASSWORD_CHANGE_POLICY_FIELDS,
+  '/accounts/:ref/history': SECRET_JOB_FIELDS,
   '/checkouts': CHECKOUT_FIELDS,
   '/connectionpolicies': CONNECTION_POLICY_FIELDS,
   '/timeframes': TIMEFRAME_FIELDS,

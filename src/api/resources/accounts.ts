@@ -6,10 +6,13 @@ import {
   DEFAULT_CHECKOUT_POLICY,
   type Device,
   type Domain,
+  type Id,
+  SECRET_STATES,
+  type SecretState,
 } from '../../model/objects.ts'
-import { DuplicateError } from '../../store/engine/errors.ts'
+import { DuplicateError, MissingReferenceError } from '../../store/engine/errors.ts'
 import type { Store } from '../../store/store.ts'
-import type { ApiRequest } from '../access/caller.ts'
+import { type ApiRequest, callerOf } from '../access/caller.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
 import { registerCollection } from '../collection/collection.ts'
 import { credentialsIn, credentialsOf, wipeAll } from '../collection/credentials.ts'
@@ -23,16 +26,21 @@ import {
   localDomainOf,
   referred,
 } from '../collection/references.ts'
-import { announced, resource } from '../collection/resource.ts'
+import { announced, type PlannedEvent, resource } from '../collection/resource.ts'
 import type { Api } from '../http/deps.ts'
 import { ApiError, fieldError } from '../http/errors.ts'
-import { check, exact, name, oneOf, partial, shown, text, timeText } from '../schema/fields.ts'
+import { check, exact, name, oneOf, partial, shown, text, timeOrNull, timeText } from '../schema/fields.ts'
 
 /** Local domain of accounts without a named one; made with the first such account. */
 const LOCAL = 'local'
+/** Why a checkout ends when its secret is replaced. */
+const REPLACED = 'its secret was changed'
 
 const accountName = name('unique in its domain', 'root')
 const checkoutPolicy = name('what holds for the checkout of its secret', 'default')
+const autoChange = Type.Boolean({
+  description: 'whether schedules and check-ins change its secret; true unless given',
+})
 const Create = exact({
   account_name: accountName,
   account_login: Type.Optional(name("user name on the target; the account's name unless given", 'root')),
@@ -43,6 +51,7 @@ const Create = exact({
   description: Type.Optional(text('what the account is for')),
   checkout_policy: Type.Optional(checkoutPolicy),
   credentials: Type.Optional(credentialsIn),
+  auto_change_password: Type.Optional(autoChange),
 })
 const Update = partial(Create)
 const View = exact({
@@ -53,6 +62,10 @@ const View = exact({
   domain: Type.String(),
   description: Type.String(),
   checkout_policy: checkoutPolicy,
+  auto_change_password: autoChange,
+  secret_state: oneOf(SECRET_STATES, 'of a changed secret: whether it is known to be the one of the target'),
+  last_change: timeOrNull('when the secret was set last, or changed at its target'),
+  last_check: timeOrNull('when the target accepted the stored secret last'),
   credentials: Type.Array(exact({ type: oneOf(CREDENTIAL_TYPES, 'kind of secret that is stored') })),
 })
 
@@ -68,7 +81,7 @@ interface Scope {
 const EVERYWHERE: Scope = { path: '/accounts', placeOf: async () => ({}) }
 
 export function accountResource(context: ResourceContext, scope: Scope = EVERYWHERE) {
-  const { store, vault } = context.deps
+  const { store, vault, clock } = context.deps
 
   const changeOf = async (
     body: Static<typeof Update>,
@@ -83,6 +96,7 @@ export function accountResource(context: ResourceContext, scope: Scope = EVERYWH
       ...(body.account_name !== undefined && { accountName: body.account_name.normalize('NFC') }),
       ...(body.account_login !== undefined && { accountLogin: body.account_login }),
       ...(body.description !== undefined && { description: body.description }),
+      ...(body.auto_change_password !== undefined && { isKept: !body.auto_change_password }),
       ...(body.checkout_policy !== undefined && {
         checkoutPolicyId: (await referred(store.checkoutPolicies, 'checkout_policy', body.checkout_policy))
           .id,
@@ -170,7 +184,7 @@ export function accountResource(context: ResourceContext, scope: Scope = EVERYWH
           })
           if (credentials.length === 0) return account
           try {
-            await vault.setCredentials(account.id, credentials)
+            await vault.setCredentials(account.id, credentials, { time: clock(), severs: false })
           } catch (error) {
             await store.accounts.remove(account.id)
             throw error
@@ -184,7 +198,7 @@ export function accountResource(context: ResourceContext, scope: Scope = EVERYWH
     },
     update: {
       schema: Update,
-      async plan(old, body) {
+      async plan(old, body, request) {
         const change = await changeOf(body, old)
         const credentials = body.credentials && credentialsOf(body.credentials)
         const domain = await referred(store.domains, 'domain', old.domainId)
@@ -194,10 +208,18 @@ export function accountResource(context: ResourceContext, scope: Scope = EVERYWH
         const where = { domain: domain.domainName, ...(device && { device: device.deviceName }) }
         const object = accountText({ account: old, domain, device })
         const fields = { object_type: 'account', object, account: old.accountName, ...where }
-        return announced(credentials ? [{ code: 'secret.change', fields }] : [], async () => {
+        const out = credentials ? await store.checkouts.active(old.id, clock()) : []
+        const events: PlannedEvent[] = credentials ? [{ code: 'secret.change', fields }] : []
+        for (const { id, userId } of out) {
+          const holder = (await store.users.find(userId))?.userName ?? userId
+          const ended = { account: old.accountName, ...where, object: id, holder, reason: REPLACED }
+          events.push({ code: 'checkout.forced', fields: ended })
+        }
+        return announced(events, async () => {
           const account = await store.accounts.update(old.id, change, old)
           if (!credentials) return account
-          await vault.setCredentials(old.id, credentials)
+          await vault.setCredentials(old.id, credentials, { time: clock(), severs: true })
+          for (const { id } of out) await endCheckout(store, id, clock(), callerOf(request).name)
           wipeAll(credentials)
           return (await store.accounts.find(old.id)) ?? account
         })
@@ -226,6 +248,10 @@ export function accountResource(context: ResourceContext, scope: Scope = EVERYWH
         domain: domainName,
         description: account.description,
         checkout_policy: await read.checkoutPolicy(account.checkoutPolicyId ?? DEFAULT_CHECKOUT_POLICY),
+        auto_change_password: !(account.isKept ?? false),
+        secret_state: stateOf(account),
+        last_change: account.secretChanged === undefined ? null : timeText(account.secretChanged),
+        last_check: account.secretChecked === undefined ? null : timeText(account.secretChecked),
         credentials: account.credentialTypes.map((type) => ({ type })),
       }
     },
@@ -244,6 +270,15 @@ export function accountResource(context: ResourceContext, scope: Scope = EVERYWH
       return meant[0]?.account
     },
   })
+}
+
+/** Ends a checkout of a secret that is none any more, unless it was returned meanwhile. */
+async function endCheckout(store: Store, id: Id, time: number, by: string): Promise<void> {
+  try {
+    await store.checkouts.end(id, time, { by, comment: REPLACED })
+  } catch (error) {
+    if (!(error instanceof MissingReferenceError)) throw error
+  }
 }
 
 export function registerAccounts(app: Api, context: Context): void {
@@ -279,6 +314,8 @@ function scopesOf(store: Store): Scope[] {
 function bodyOf({ device, domain }: Place): { device?: string; domain?: string } {
   return { ...(device && { device: device.deviceName }), ...(domain && { domain: domain.domainName }) }
 }
+
+const stateOf = ({ secretState }: Account): SecretState => secretState ?? 'ok'
 
 function labelOf(account: Readonly<Record<string, unknown>>): string {
   return [account['account_name'], account['domain'] ?? LOCAL, account['device'] ?? []].flat().join('@')

@@ -26,6 +26,10 @@ const maxDuration = Type.Integer({
   maximum: MAX_DURATION,
   description: 'seconds that a checkout lasts at most, with all its extensions; 3600 unless given',
 })
+const changeAtCheckin = Type.Boolean({
+  description:
+    'change the secret at its target when a checkout or a session with it ends; its domain has to have a plugin for that',
+})
 const Create = exact({
   policy_name: policyName,
   description: Type.Optional(text('what the policy is for')),
@@ -33,6 +37,7 @@ const Create = exact({
   duration: Type.Optional(duration),
   extension: Type.Optional(extension),
   max_duration: Type.Optional(maxDuration),
+  change_credentials_at_checkin: Type.Optional(changeAtCheckin),
 })
 const Update = partial(Create)
 const View = exact({
@@ -43,6 +48,7 @@ const View = exact({
   duration,
   extension,
   max_duration: maxDuration,
+  change_credentials_at_checkin: changeAtCheckin,
   is_factory: Type.Boolean({ description: 'there from the first start: can be neither renamed nor removed' }),
 })
 
@@ -66,6 +72,9 @@ export function checkoutPolicyResource(context: ResourceContext) {
       ...(body.duration !== undefined && { duration: body.duration ?? undefined }),
       ...(body.extension !== undefined && { extension: body.extension }),
       ...(body.max_duration !== undefined && { maxDuration: body.max_duration }),
+      ...(body.change_credentials_at_checkin !== undefined && {
+        changesAtCheckin: body.change_credentials_at_checkin,
+      }),
     }
   }
 
@@ -107,6 +116,7 @@ export function checkoutPolicyResource(context: ResourceContext) {
       duration: policy.duration ?? null,
       extension: policy.extension,
       max_duration: policy.maxDuration,
+      change_credentials_at_checkin: policy.changesAtCheckin ?? false,
       is_factory: policy.isFactory,
     }),
     label: (policy) => String(policy['policy_name']),

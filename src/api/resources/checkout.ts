@@ -62,7 +62,7 @@ const Extended = titled(
 const tags = ['Accounts']
 
 export function registerCheckout(app: Api, { deps }: Context): void {
-  const { store, checkouts, audit, clock } = deps
+  const { store, checkouts, audit, clock, rotation } = deps
   const params = paramsSchema('/:ref')
 
   const refuse = async (
@@ -243,7 +243,9 @@ export function registerCheckout(app: Api, { deps }: Context): void {
       await change(checkout.id, async () => {
         const now = clock()
         await record(audit, request, 'checkout.in', fields)
+        await rotation.onReturn(placed.account.id, 'checkin', user.userName)
         await checkouts.checkin(user, placed.account, checkout.id, now)
+        await rotation.freed(placed.account.id)
       })
       return reply.code(204).send(null)
     },

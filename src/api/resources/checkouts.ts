@@ -60,7 +60,7 @@ const Force = titled(
 const tags = ['Accounts']
 
 export function registerCheckouts(app: Api, { deps, answers }: Context): void {
-  const { store, checkouts, audit, clock } = deps
+  const { store, checkouts, audit, clock, rotation } = deps
   const params = paramsSchema('/:ref')
 
   const list = (request: FastifyRequest, filter: { status?: 'current' | 'closed'; id?: Id }) => {
@@ -116,7 +116,8 @@ export function registerCheckouts(app: Api, { deps, answers }: Context): void {
       schema: {
         tags,
         summary: 'Take a checkout back',
-        description: 'Frees the account. Whoever has read the secret still knows it: change it.',
+        description:
+          'Frees the account. Whoever has read the secret still knows it, unless the policy changes it at check-in.',
         params,
         body: Force,
         response: { 204: Type.Null(), ...errorResponses(400, 401, 403, 404, 413, 415, 503) },
@@ -141,7 +142,9 @@ export function registerCheckouts(app: Api, { deps, answers }: Context): void {
           holder: holder?.userName ?? checkout.userId,
           reason: comment,
         })
+        await rotation.onReturn(checkout.accountId, 'checkin', caller.name)
         await store.checkouts.end(id, now, { by: caller.name, comment })
+        await rotation.freed(checkout.accountId)
       })
       return reply.code(204).send(null)
     },

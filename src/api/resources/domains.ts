@@ -12,6 +12,12 @@ import {
   authorityOut,
 } from '../collection/authority.ts'
 import { registerCollection } from '../collection/collection.ts'
+import {
+  domainChangeIn,
+  domainChangeOf,
+  domainChangeOut,
+  showDomainChange,
+} from '../collection/domain-change.ts'
 import { deviceOf } from '../collection/parents.ts'
 import { localDomainOf } from '../collection/references.ts'
 import { announced, type Plan, resource } from '../collection/resource.ts'
@@ -23,9 +29,16 @@ const Create = exact({
   domain_name: domainName,
   description: Type.Optional(text('what the domain is')),
   ...authorityIn,
+  ...domainChangeIn,
 })
 const Update = partial(Create)
-const View = exact({ ...shown, domain_name: domainName, description: Type.String(), ...authorityOut })
+const View = exact({
+  ...shown,
+  domain_name: domainName,
+  description: Type.String(),
+  ...authorityOut,
+  ...domainChangeOut,
+})
 const LocalView = exact({ ...View.properties, device: Type.String() })
 const localLabel = (device: unknown, domain: unknown) => `${domain}@${device}`
 
@@ -94,8 +107,11 @@ export function domainResource(context: ResourceContext) {
     description: 'Global domains: accounts that work on several devices.',
     create: {
       schema: Create,
-      async plan(body) {
-        const change = await changeOf(body, store.domains)
+      async plan(body, request) {
+        const change = {
+          ...(await changeOf(body, store.domains)),
+          ...(await domainChangeOf(store, request, body, { own: undefined, isLocal: false })),
+        }
         return made(store, authorityChange(context, body), () =>
           store.domains.create({ domainName: body.domain_name, description: '', ...change }),
         )
@@ -103,8 +119,11 @@ export function domainResource(context: ResourceContext) {
     },
     update: {
       schema: Update,
-      async plan(old, body) {
-        const change = await changeOf(body, store.domains, old)
+      async plan(old, body, request) {
+        const change = {
+          ...(await changeOf(body, store.domains, old)),
+          ...(await domainChangeOf(store, request, body, { own: old, isLocal: false })),
+        }
         const called = { type: 'domain', object: old.domainName }
         return changed(authorityChange(context, body), called, () =>
           store.domains.update(old.id, change, old),
@@ -112,7 +131,7 @@ export function domainResource(context: ResourceContext) {
       },
     },
     view: View,
-    show: async (domain) => shownOf(domain),
+    show: async (domain) => ({ ...shownOf(domain), ...(await showDomainChange(store, domain)) }),
     label: (domain) => String(domain['domain_name']),
     list: (_request, page) => store.domains.list(page),
     async find(_request, ref) {
@@ -141,7 +160,10 @@ export function localDomainResource(context: ResourceContext) {
       schema: Create,
       async plan(body, request) {
         const device = await parent(request)
-        const change = await changeOf(body, namesakes(device))
+        const change = {
+          ...(await changeOf(body, namesakes(device))),
+          ...(await domainChangeOf(store, request, body, { own: undefined, isLocal: true })),
+        }
         const plan = made(store, authorityChange(context, body), () =>
           store.domains.create({
             deviceId: device.id,
@@ -157,7 +179,10 @@ export function localDomainResource(context: ResourceContext) {
       schema: Update,
       async plan(old, body, request) {
         const device = await parent(request)
-        const change = await changeOf(body, namesakes(device), old)
+        const change = {
+          ...(await changeOf(body, namesakes(device), old)),
+          ...(await domainChangeOf(store, request, body, { own: old, isLocal: true })),
+        }
         const called = { type: 'localdomain', object: localLabel(device.deviceName, old.domainName) }
         return changed(authorityChange(context, body), called, () =>
           store.domains.update(old.id, change, old),
@@ -167,6 +192,7 @@ export function localDomainResource(context: ResourceContext) {
     view: LocalView,
     show: async (domain, read) => ({
       ...shownOf(domain),
+      ...(await showDomainChange(store, domain)),
       device: domain.deviceId === undefined ? '' : await read.device(domain.deviceId),
     }),
     label: (domain) => localLabel(domain['device'], domain['domain_name']),

@@ -7,8 +7,6 @@ import { ApiError, type ErrorDetail } from '../http/errors.ts'
 /** By the event's object type. */
 export const LATER_FIELDS: Readonly<Record<string, readonly string[]>> = {
   domain: ['vault_type', 'vault_plugin', 'api_url', 'api_key', 'force_service_account'],
-  account: ['auto_change_password'],
-  checkoutpolicy: ['change_credentials_at_checkin'],
 }
 
 /** @throws ApiError `not_available_yet` that names every such field */

@@ -106,11 +106,12 @@ export const ADMINISTRATION = {
     severity: 'notice',
     trap: false,
     meaning:
-      'a stored secret, a password or a key of the bastion was replaced; of the signing key `signer` is the id of the one that signs from there on',
+      'a stored secret, a password or a key of the bastion was replaced; `method` of one that was changed at its target: `checkin`, `session`, `schedule` or `demand`; of the signing key `signer` is the id of the one that signs from there on',
     fields: [
       'user',
       'api_key',
       ...CLIENT,
+      'method',
       'object_type',
       'object',
       'account',
@@ -123,6 +124,22 @@ export const ADMINISTRATION = {
     ],
     sentence: (f) =>
       deed(f, 'changed', 'change', `the secret of ${thing(f)}`) + (f.result === 'failure' ? '' : because(f)),
+  },
+  'secret.begin': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'the secret of an account is about to be changed at its target; `secret.change` says how it ended',
+    fields: ['user', 'method', 'object_type', 'object', 'account', 'domain', 'device'],
+    sentence: (f) => `the change of the secret of ${thing(f)} begins (${f.method ?? 'demand'})`,
+  },
+  'secret.mismatch': {
+    severity: 'alert',
+    trap: false,
+    meaning:
+      'a target refuses the stored secret of an account, or it is not known which secret the target has',
+    fields: ['user', 'method', 'object_type', 'object', 'account', 'domain', 'device', 'reason'],
+    sentence: (f) => `the stored secret of ${thing(f)} is not the target's${because(f)}`,
   },
   'sink.down': {
     severity: 'warning',

@@ -69,6 +69,13 @@ export interface DomainRow extends NamedRow {
   device_id: string | null
   ca_public_key: string | null
   secret_revision: number
+  /** Empty if its secrets are not changed. */
+  change_plugin: string
+  change_enabled: Flag
+  change_policy_id: string | null
+  /** JSON object. */
+  change_parameters: string
+  admin_account_id: string | null
 }
 
 export interface AccountRow extends NamedRow {
@@ -77,6 +84,47 @@ export interface AccountRow extends NamedRow {
   domain_id: string
   checkout_policy_id: string | null
   secret_revision: number
+  auto_change: Flag
+  secret_state: string
+  secret_changed: number | null
+  secret_checked: number | null
+  severed_revision: number
+}
+
+export interface PasswordChangePolicyRow extends NamedRow {
+  policy_name: string
+  password_length: number
+  lower_chars: number | null
+  upper_chars: number | null
+  digit_chars: number | null
+  special_chars: number | null
+  exclude_chars: string
+  ssh_key_type: string
+  ssh_key_size: number | null
+  change_period: string | null
+  check_period: string | null
+  time_zone: string
+  max_age: number | null
+  is_factory: Flag
+}
+
+export interface SecretJobRow {
+  id: string
+  account_id: string
+  type: string
+  kind: string
+  cause: string
+  user_name: string
+  is_forced: Flag
+  step: string
+  due: number
+  attempts: number
+  lease: number
+  created: number
+  ended: number | null
+  outcome: string
+  code: string
+  message: string
 }
 
 export interface ProfileRow extends NamedRow {
@@ -92,6 +140,7 @@ export interface CheckoutPolicyRow extends NamedRow {
   duration: number | null
   extension: number
   max_duration: number
+  change_at_checkin: Flag
   is_factory: Flag
 }
 
@@ -368,6 +417,10 @@ export interface Schema {
   api_key_groups: { api_key_id: string; group_id: string }
   host_keys: HostKeyRow
   checkouts: CheckoutRow
+  password_change_policies: PasswordChangePolicyRow
+  secret_jobs: SecretJobRow
+  pending_secrets: { account_id: string; type: string; role: string; sealed: Uint8Array }
+  secret_schedules: { domain_id: string; changed: number; checked: number }
   sessions: SessionRow
   uploads: UploadRow
   audit: AuditLogRow

@@ -31,7 +31,11 @@ export function partsOf(file: string, passphrase: string | undefined): KeyParts 
   const parsed = ssh2.utils.parseKey(file, passphrase)
   if (parsed instanceof Error) throw new Error('the stored key cannot be read')
   const key = createPrivateKey(parsed.getPrivatePEM())
-  const comment = parsed.comment ?? ''
+  return partsOfKey(key, parsed.comment ?? '')
+}
+
+/** @throws Error if its type has no such form */
+export function partsOfKey(key: KeyObject, comment: string): KeyParts {
   return { key, comment, ...fieldsOf(key.export({ format: 'jwk' })) }
 }
 

@@ -164,12 +164,8 @@ describe('bodies', () => {
 
 describe('fields whose rule comes later', () => {
   it.each([
-    [
-      '/checkoutpolicies',
-      { policy_name: 'x', change_credentials_at_checkin: true },
-      'change_credentials_at_checkin',
-    ],
-    ['/accounts', { account_name: 'x', device: 'y', auto_change_password: true }, 'auto_change_password'],
+    ['/domains', { domain_name: 'x', vault_type: 'local' }, 'vault_type'],
+    ['/domains', { domain_name: 'x', force_service_account: true }, 'force_service_account'],
   ])('are refused by name: %s %o', async (path, body, field) => {
     const answer = await post(path, body)
     expect(answer.status).toBe(400)

@@ -101,13 +101,14 @@ describe('the catalogue', () => {
     expect(new Set(fields).size).toBe(fields.length)
   })
 
-  test('a denial or a failure is a warning, and four events are alerts', () => {
+  test('a denial or a failure is a warning, and five events are alerts', () => {
     for (const code of EVENT_CODES) {
       if (/\.(denied|failure|locked)$/.test(code)) expect(kindOf(code).severity, code).toBe('warning')
     }
     expect(EVENT_CODES.filter((code) => kindOf(code).severity === 'alert')).toEqual([
       'hostkey.changed',
       'recording.failed',
+      'secret.mismatch',
       'worker.loop',
       'database.away',
     ])

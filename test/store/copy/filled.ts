@@ -2,6 +2,7 @@
 import { chainRows } from '../../../src/audit/chain.ts'
 import { NO_CONDITIONS } from '../../../src/model/conditions.ts'
 import type { SessionRecord } from '../../../src/model/objects.ts'
+import { DEFAULT_PASSWORD_CHANGE_POLICY } from '../../../src/model/password-change.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { newApproval, newUser, smallEstate } from '../fixture.ts'
 
@@ -96,6 +97,29 @@ export async function fill(store: Store): Promise<void> {
   const key = { keyType: 'ssh-ed25519', fingerprint: 'SHA256:a', key: 'AAAA', firstSeen: 1 }
   await store.hostKeys.pinFirst({ deviceId: device.id, serviceId: service.id, ...key })
   await store.checkouts.create({ accountId: account.id, userId: user.id, begin: 1, expires: LARGEST }, true)
+  await store.domains.update(domain.id, {
+    change: {
+      isEnabled: true,
+      policyId: DEFAULT_PASSWORD_CHANGE_POLICY,
+      plugin: 'Unix',
+      parameters: { host: TEXTS[4] ?? '' },
+      adminAccountId: account.id,
+    },
+  })
+  await store.secretJobs.schedules(LARGEST)
+  const asked = {
+    accountId: account.id,
+    type: 'password',
+    kind: 'change',
+    cause: 'demand',
+    user: 'ops1',
+  } as const
+  const job = await store.secretJobs.add(
+    { ...asked, isForced: true, due: 1, created: 1 },
+    Uint8Array.of(0, 255),
+  )
+  await store.secretJobs.claim(job.id, 1, 2)
+  await store.secretJobs.begin(job.id, 2, 1, Uint8Array.of(1))
   const recording = { state: 'sealed', size: LARGEST, frames: 1, digest: 'ab' } as const
   await store.sessions.create(sessionRow('S1', { end: 2, reason: 'cut\0off', recording }))
   await store.sessions.create(sessionRow('S2'))
@@ -105,7 +129,7 @@ export async function fill(store: Store): Promise<void> {
   const chief = await store.users.create(newUser('chief', { profile: 'approver', groupIds: [userGroup.id] }))
   const conditions = { ...NO_CONDITIONS, approvalRequired: true, approverGroupIds: [userGroup.id] }
   await store.authorizations.update(authorization.id, { conditions })
-  const asked = await store.approvals.create(newApproval(estate, 1), { ofUser: 10, all: 10 })
+  const request = await store.approvals.create(newApproval(estate, 1), { ofUser: 10, all: 10 })
   const given = {
     userId: chief.id,
     userName: 'chief',
@@ -114,7 +138,7 @@ export async function fill(store: Store): Promise<void> {
     time: 2,
     apiKey: '',
   }
-  await store.approvals.answer(asked!.id, given)
+  await store.approvals.answer(request!.id, given)
   await store.signIns.begin(
     Uint8Array.of(1, 2),
     { userId: user.id, secretRevision: 1, begin: 1, lastUse: 2 },

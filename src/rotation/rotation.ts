@@ -1,0 +1,325 @@
+/**
+ * Changes and checks of secrets: asked for by users, check-ins and schedules, stored as jobs, and done some at a time. A broker
+ * that starts goes on with those that it finds.
+ */
+import type { Audit } from '../audit/events/catalogue.ts'
+import type { Account, CredentialType, Domain, Id, SessionRecord } from '../model/objects.ts'
+import { DEFAULT_CHECKOUT_POLICY } from '../model/objects.ts'
+import type { ChangeCause, SecretJob } from '../model/password-change.ts'
+import type { AskedJob, Store } from '../store/store.ts'
+import type { Credential } from '../vault/credentials.ts'
+import type { Vault } from '../vault/vault.ts'
+import type { Changer } from './changer.ts'
+import { LEASE_MS, Machine } from './machine.ts'
+import { kindOf } from './place.ts'
+import { nextRun } from './schedule.ts'
+
+/** Jobs in progress. */
+export const MAX_AT_ONCE = 32
+/** Milliseconds between two looks for jobs that are due and for schedules. A job that is asked for here begins at once. */
+const LOOK_MS = 5_000
+/** Milliseconds for which a hand-out of a secret waits for the end of a change. */
+const SETTLED_MS = 10_000
+/** Jobs read at a time. */
+const READ_AT_ONCE = 64
+
+export interface RotationOptions {
+  store: Store
+  vault: Vault
+  audit: Pick<Audit, 'record'>
+  changer: Changer
+  /** Claims an account that its policy locks, or returns undefined if a session has it. */
+  claim: (accountId: Id) => (() => void) | undefined
+  now: () => number
+  onError: (error: unknown, job?: Id) => void
+  lookMs?: number
+  settledMs?: number
+}
+
+export class Rotation {
+  readonly #options: RotationOptions
+  readonly #machine: Machine
+  /** Jobs in progress, by their accounts: each account has one at most. */
+  readonly #running = new Map<Id, { domainId: Id; done: Promise<void> }>()
+  /** Called when an attempt at the job has ended. */
+  readonly #waiting = new Map<Id, Set<() => void>>()
+  #looks: NodeJS.Timeout | undefined
+  #filling: Promise<void> | undefined
+  #isAskedAgain = false
+  #isStopped = false
+
+  constructor(options: RotationOptions) {
+    this.#options = options
+    const { store, vault, audit, changer, now } = options
+    this.#machine = new Machine({
+      ...{ store, vault, audit, changer, now },
+      hold: (accountId) => this.#hold(accountId),
+      onChanged: (accountId, user) => this.#endCheckouts(accountId, user),
+    })
+  }
+
+  /** Goes on with what an earlier broker has left, and looks for more from now on. */
+  async start(): Promise<void> {
+    await this.#options.store.secretJobs.release()
+    this.#looks = setInterval(() => void this.#look(), this.#options.lookMs ?? LOOK_MS)
+    this.#looks.unref()
+    await this.#look()
+  }
+
+  /** Resolves when no job is in progress, and none begins any more. The changer has to be ended before. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    clearInterval(this.#looks)
+    await this.#filling
+    await Promise.all([...this.#running.values()].map(({ done }) => done))
+  }
+
+  get running(): number {
+    return this.#running.size
+  }
+
+  /** Whether the account's secret may be about to die. */
+  isChanging(accountId: Id): boolean {
+    return this.#running.has(accountId)
+  }
+
+  /** Resolves when the account's secret is not being changed any more. Returns false if it still is after some time. */
+  async settled(accountId: Id): Promise<boolean> {
+    const done = this.#running.get(accountId)?.done
+    if (!done) return true
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, this.#options.settledMs ?? SETTLED_MS)
+    })
+    await Promise.race([done, late])
+    clearTimeout(timer)
+    return !this.#running.has(accountId)
+  }
+
+  /**
+   * Asks for a change of the account's secrets of these types now, by default of all that its domain can change; `wanted`: the
+   * new one. Returns the jobs; none if its domain changes none of them.
+   * @throws DuplicateError if one is wanted while a change is under way
+   */
+  async change(
+    account: Account,
+    asked: { cause: ChangeCause; user: string; isForced: boolean; types?: readonly CredentialType[] },
+    wanted?: Credential,
+  ): Promise<SecretJob[]> {
+    const { store, vault, now } = this.#options
+    const { cause, user, isForced, types = account.credentialTypes } = asked
+    const changed = changeable(await store.domains.find(account.domainId))
+    const jobs: SecretJob[] = []
+    for (const type of types) {
+      if (!changed.includes(type) || !account.credentialTypes.includes(type)) continue
+      const time = now()
+      const job: AskedJob = {
+        ...{ accountId: account.id, type, kind: 'change', cause, user, isForced },
+        ...{ due: time, created: time },
+      }
+      const sealed = wanted?.type === type ? vault.sealCredential(account.id, wanted, 'wanted') : undefined
+      jobs.push(await store.secretJobs.add(job, sealed))
+    }
+    if (jobs.length > 0) this.kick()
+    return jobs
+  }
+
+  /** Asks for a change of all secrets of a domain. Returns the jobs that were added. */
+  async changeDomain(domain: Domain, user: string, isForced: boolean): Promise<SecretJob[]> {
+    const { store, now } = this.#options
+    const time = now()
+    const asked = { kind: 'change', cause: 'demand', user, isForced, due: time, created: time } as const
+    const jobs = await store.secretJobs.addForDomain(domain.id, undefined, changeable(domain), asked)
+    this.kick()
+    return jobs
+  }
+
+  /**
+   * Asks for the change that the account's checkout policy names for the end of a checkout or of a session. Call it before that
+   * end is stored: the change waits for it, and a crash between the two forgets none.
+   */
+  async onReturn(accountId: Id, cause: 'checkin' | 'session', user: string): Promise<void> {
+    const { store } = this.#options
+    const [placed] = await store.accounts.meant({ account: accountId }, 1)
+    if (!placed || placed.account.isKept) return
+    const policyId = placed.account.checkoutPolicyId ?? DEFAULT_CHECKOUT_POLICY
+    const policy = await store.checkoutPolicies.find(policyId)
+    if (policy?.changesAtCheckin) await this.change(placed.account, { cause, user, isForced: false })
+  }
+
+  /** Reports that a checkout or session has ended: changes that waited for it may begin. */
+  async freed(accountId: Id): Promise<void> {
+    const { store, now } = this.#options
+    await store.secretJobs.wake(accountId, now())
+    this.kick()
+  }
+
+  /** Returns the job when an attempt at it has ended, or as it is after `ms`. */
+  async attempted(id: Id, ms: number): Promise<SecretJob | undefined> {
+    const { store } = this.#options
+    const before = await store.secretJobs.find(id)
+    if (!before || before.ended !== undefined || ms <= 0) return before
+    let timer: NodeJS.Timeout | undefined
+    await new Promise<void>((resolve) => {
+      const waiting = this.#waiting.get(id) ?? new Set()
+      this.#waiting.set(id, waiting.add(resolve))
+      timer = setTimeout(() => {
+        waiting.delete(resolve)
+        resolve()
+      }, ms)
+    })
+    clearTimeout(timer)
+    return await store.secretJobs.find(id)
+  }
+
+  /** Begins jobs that are due, as many as may be in progress. */
+  kick(): void {
+    if (this.#filling) {
+      this.#isAskedAgain = true
+      return
+    }
+    this.#filling = this.#fill()
+      .catch((error: unknown) => this.#options.onError(error))
+      .finally(() => {
+        this.#filling = undefined
+        if (!this.#isAskedAgain) return
+        this.#isAskedAgain = false
+        this.kick()
+      })
+  }
+
+  async #look(): Promise<void> {
+    if (this.#options.store.reach.away) return
+    try {
+      await this.#runSchedules()
+    } catch (error) {
+      this.#options.onError(error)
+    }
+    this.kick()
+  }
+
+  async #runSchedules(): Promise<void> {
+    const { store, now } = this.#options
+    const time = now()
+    for (const { domainId, policyId, plugin, ...ran } of await store.secretJobs.schedules(time)) {
+      const policy = await store.passwordChangePolicies.find(policyId)
+      const types = kindOf(plugin)?.credentials
+      if (!policy || !types) continue
+      for (const [kind, period, field] of [
+        ['change', policy.changePeriod, 'changed'],
+        ['check', policy.checkPeriod, 'checked'],
+      ] as const) {
+        // A clock that was set back, or a time that has passed while no broker ran, makes one run.
+        if (period === undefined || nextRun(period, policy.timeZone, Math.min(ran[field], time)) > time)
+          continue
+        const asked = {
+          kind,
+          cause: 'schedule',
+          user: '',
+          isForced: false,
+          due: time,
+          created: time,
+        } as const
+        await store.secretJobs.addForDomain(domainId, { [field]: time }, types, asked)
+      }
+    }
+  }
+
+  async #fill(): Promise<void> {
+    const { store, now } = this.#options
+    for (;;) {
+      if (this.#isStopped || store.reach.away) return
+      const free = MAX_AT_ONCE - this.#running.size
+      if (free <= 0) return
+      const busy = await this.#busyDomains()
+      const due = await store.secretJobs.due(now(), READ_AT_ONCE, busy)
+      let begun = 0
+      for (const job of due) {
+        if (begun >= free || this.#isStopped) break
+        if (this.#running.has(job.accountId) || !(await this.#hasRoom(job.domainId))) continue
+        const claimed = await store.secretJobs.claim(job.id, now(), now() + LEASE_MS)
+        if (!claimed) continue
+        begun++
+        this.#begin(claimed, job.domainId)
+      }
+      if (begun === 0) return
+    }
+  }
+
+  #begin(job: SecretJob, domainId: Id): void {
+    const done = this.#machine
+      .run(job)
+      .catch((error: unknown) => this.#options.onError(error, job.id))
+      .then(() => {
+        this.#running.delete(job.accountId)
+        for (const resolve of this.#waiting.get(job.id) ?? []) resolve()
+        this.#waiting.delete(job.id)
+        if (!this.#isStopped) this.kick()
+      })
+    this.#running.set(job.accountId, { domainId, done })
+  }
+
+  /** Domains of which no more accounts are to be changed at the same time: they are mostly one target. */
+  async #busyDomains(): Promise<Id[]> {
+    const found: Id[] = []
+    for (const id of new Set([...this.#running.values()].map(({ domainId }) => domainId)))
+      if (!(await this.#hasRoom(id))) found.push(id)
+    return found
+  }
+
+  async #hasRoom(domainId: Id): Promise<boolean> {
+    const count = [...this.#running.values()].filter((one) => one.domainId === domainId).length
+    if (count === 0) return true
+    const limit = (await this.#options.store.domains.find(domainId))?.change?.parameters['concurrency'] ?? 1
+    return typeof limit === 'number' && count < limit
+  }
+
+  async #hold(accountId: Id): Promise<(() => void) | undefined> {
+    const { store, claim } = this.#options
+    const account = await store.accounts.find(accountId)
+    const policy = await store.checkoutPolicies.find(account?.checkoutPolicyId ?? DEFAULT_CHECKOUT_POLICY)
+    return policy?.enableLock === false ? () => undefined : claim(accountId)
+  }
+
+  /** Ends checkouts of a secret that is no longer the account's. */
+  async #endCheckouts(accountId: Id, by: string): Promise<void> {
+    const { store, audit, now } = this.#options
+    const out = await store.checkouts.active(accountId, now())
+    const [placed] = out.length === 0 ? [] : await store.accounts.meant({ account: accountId }, 1)
+    for (const { id, userId } of out) {
+      const holder = await store.users.find(userId)
+      const comment = 'its secret was changed'
+      await audit.record('checkout.forced', {
+        ...(by !== '' && { user: by }),
+        account: placed?.account.accountName ?? accountId,
+        ...(placed && { domain: placed.domain.domainName }),
+        ...(placed?.device && { device: placed.device.deviceName }),
+        object: id,
+        holder: holder?.userName ?? userId,
+        reason: comment,
+      })
+      await store.checkouts.end(id, now(), { by: by === '' ? 'sallyport' : by, comment })
+    }
+  }
+
+  /**
+   * Asks for the changes that sessions of a broker that has died would have been followed by. Call it before these are
+   * closed.
+   */
+  async onAbandoned(
+    sessions: readonly Pick<SessionRecord, 'account' | 'domain' | 'device' | 'user'>[],
+  ): Promise<void> {
+    const { store } = this.#options
+    for (const { account, domain: domainName, device, user } of sessions) {
+      if (domainName === '') continue
+      const [local] = await store.accounts.meant({ account, domainName, device }, 1)
+      const [placed] = local ? [local] : await store.accounts.meant({ account, domainName }, 1)
+      if (placed) await this.onReturn(placed.account.id, 'session', user)
+    }
+  }
+}
+
+/** Returns the types of secrets that the domain changes. */
+function changeable(domain: Domain | undefined): readonly CredentialType[] {
+  return domain?.change?.isEnabled ? (kindOf(domain.change.plugin)?.credentials ?? []) : []
+}

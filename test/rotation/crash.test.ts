@@ -1,0 +1,214 @@
+/**
+ * Crashes and misbehaving targets at every step of a change (attack case 32): the secret that the target has is always among
+ * those that are kept, and when the target is well again it is the stored one.
+ */
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { Secret } from '../../src/model/secret.ts'
+import { Machine } from '../../src/rotation/machine.ts'
+import { Rotation } from '../../src/rotation/rotation.ts'
+import type { Store } from '../../src/store/store.ts'
+import { newAccount } from '../store/fixture.ts'
+import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
+import { times } from '../times.ts'
+import { type Behaviour, FakeTarget, type RotationWorld, rotationWorld } from './fixture.ts'
+
+/** 1,000 when there is time. */
+const ACCOUNTS = times(100, 1_000)
+
+class Crash extends Error {}
+
+let temp: TemporaryStore
+beforeAll(async () => {
+  temp = await temporaryStore()
+})
+afterAll(() => temp.remove())
+
+/** Runs a machine that dies at its step `at`: before what it does there, or right after. */
+async function runUntil(
+  world: RotationWorld,
+  target: FakeTarget,
+  now: number,
+  crash: { at: number; isAfter: boolean },
+): Promise<boolean> {
+  const { store } = world.temp
+  let step = 0
+  let isDead = false
+  const dying = <T extends object>(object: T): T =>
+    new Proxy(object, {
+      get(of, name) {
+        const value = of[name as keyof T]
+        if (typeof value !== 'function') return value
+        return async (...given: unknown[]) => {
+          if (isDead) throw new Crash()
+          const dies = step++ === crash.at
+          if (dies && !crash.isAfter) {
+            isDead = true
+            throw new Crash()
+          }
+          const call = () => value.apply(of, given) as Promise<unknown>
+          try {
+            return await call()
+          } finally {
+            if (dies) {
+              isDead = true
+              // biome-ignore lint/correctness/noUnsafeFinally: it is dead whatever the call returned
+              throw new Crash()
+            }
+          }
+        }
+      },
+    })
+  const machine = new Machine({
+    store: { ...store, secretJobs: dying(store.secretJobs) } as Store,
+    vault: world.vault,
+    audit: dying({ record: async () => undefined as never }),
+    changer: dying(target),
+    hold: async () => () => undefined,
+    onChanged: async () => undefined,
+    now: () => now,
+  })
+  const [due] = await store.secretJobs.due(now, 1, [])
+  const job = due && (await store.secretJobs.claim(due.id, now, now + 1_000))
+  if (!job) return false
+  await machine.run(job).catch((error: unknown) => {
+    if (!(error instanceof Crash)) throw error
+  })
+  return isDead
+}
+
+const ask = (world: RotationWorld, time: number) =>
+  world.temp.store.secretJobs.add({
+    ...{ accountId: world.account.id, type: 'password', kind: 'change', cause: 'schedule', user: '' },
+    ...{ isForced: false, due: time, created: time },
+  })
+
+/** Whether what the target has is kept. */
+async function isKept(world: RotationWorld, target: FakeTarget): Promise<boolean> {
+  const has = target.passwords.get('svc')
+  return has === (await world.stored()) || has === (await world.next())
+}
+
+const behaviour = fc.constantFrom<Behaviour>('good', 'good', 'down', 'half', 'hangs', 'refuses', 'strange')
+
+it('never loses a secret, whatever the target does and wherever the broker dies', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(
+        fc.record({ at: fc.nat(24), isAfter: fc.boolean(), script: fc.array(behaviour, { maxLength: 8 }) }),
+        {
+          minLength: 1,
+          maxLength: 4,
+        },
+      ),
+      fc.boolean(),
+      async (lives, withoutAdmin) => {
+        const world = await rotationWorld({ withoutAdmin, temp })
+        {
+          const target = new FakeTarget()
+          let now = 1_000_000
+          await ask(world, now)
+          for (const { script, ...crash } of lives) {
+            target.script = [...script]
+            await world.temp.store.secretJobs.release()
+            await runUntil(world, target, now, crash)
+            expect(await isKept(world, target)).toBe(true)
+            now += 4_000_000
+          }
+          // The target is well again.
+          target.script = []
+          for (let tries = 0; tries < 4; tries++) {
+            await world.temp.store.secretJobs.release()
+            await runUntil(world, target, now, { at: -1, isAfter: false })
+            now += 4_000_000
+          }
+          // One that has given up before is asked again.
+          await ask(world, now)
+          for (let tries = 0; tries < 3; tries++) {
+            await world.temp.store.secretJobs.release()
+            await runUntil(world, target, now, { at: -1, isAfter: false })
+            now += 4_000_000
+          }
+          expect(await world.stored()).toBe(target.passwords.get('svc'))
+          expect(await world.next()).toBeUndefined()
+          const account = await world.temp.store.accounts.find(world.account.id)
+          expect(account?.secretState).toBeUndefined()
+          const { items } = await world.temp.store.secretJobs.list(world.account.id)
+          expect(items.every(({ ended }) => ended !== undefined)).toBe(true)
+        }
+      },
+    ),
+    { numRuns: times(25, 500) },
+  )
+})
+
+it('dies at each step of a good change in turn, and ends with the new secret', async () => {
+  for (const isAfter of [false, true]) {
+    for (let at = 0, hasDied = true; hasDied; at++) {
+      const world = await rotationWorld({ temp })
+      const target = new FakeTarget()
+      await ask(world, 0)
+      hasDied = await runUntil(world, target, 0, { at, isAfter })
+      expect(await isKept(world, target)).toBe(true)
+      for (let now = 1; now < 4; now++) {
+        await world.temp.store.secretJobs.release()
+        await runUntil(world, target, now * 4_000_000, { at: -1, isAfter: false })
+      }
+      expect(await world.stored()).toBe(target.passwords.get('svc'))
+      expect(await world.stored()).not.toBe('first')
+    }
+  }
+})
+
+it('keeps both secrets of a target that lets anybody in, and has its administrator set one that knows neither', async () => {
+  const world = await rotationWorld({ temp })
+  const target = new FakeTarget()
+  target.acceptsAll = true
+  await ask(world, 0)
+  await runUntil(world, target, 0, { at: -1, isAfter: false })
+  const { store } = world.temp
+  expect(await store.accounts.find(world.account.id)).toMatchObject({ secretState: 'unknown' })
+  const next = await world.next()
+  expect([await world.stored(), typeof next]).toEqual(['first', 'string'])
+  target.acceptsAll = false
+  target.passwords.set('svc', 'set by hand')
+  await ask(world, 1)
+  await runUntil(world, target, 1, { at: -1, isAfter: false })
+  expect(await world.stored()).toBe(next)
+  expect(target.passwords.get('svc')).toBe(next)
+})
+
+it('changes all accounts of a domain, 32 at a time, and reports each', async () => {
+  const world = await rotationWorld({ temp })
+  const { store } = world.temp
+  const target = new FakeTarget()
+  for (let i = 0; i < ACCOUNTS - 2; i++) {
+    const { id } = await store.accounts.create(newAccount(world.domain.id, `user${i}`))
+    await world.vault.setCredentials(id, [{ type: 'password', password: Secret.of(`old ${i}`) }])
+    target.passwords.set(`user${i}`, `old ${i}`)
+  }
+  let most = 0
+  const rotation = new Rotation({
+    store,
+    vault: world.vault,
+    audit: {
+      record: async () => {
+        most = Math.max(most, rotation.running)
+        return undefined as never
+      },
+    },
+    changer: target,
+    claim: () => () => undefined,
+    now: Date.now,
+    onError: (error) => {
+      throw error
+    },
+  })
+  const jobs = await rotation.changeDomain(world.domain, 'ops', false)
+  expect(jobs).toHaveLength(ACCOUNTS)
+  const done = await Promise.all(jobs.map(({ id }) => rotation.attempted(id, 60_000)))
+  await rotation.stop()
+  expect(done.filter((job) => job?.outcome === 'changed')).toHaveLength(ACCOUNTS)
+  expect(most).toBeLessThanOrEqual(32)
+  expect([...target.passwords.values()].filter((one) => one.startsWith('old'))).toEqual([])
+}, 120_000)

@@ -1,0 +1,105 @@
+/** A store with one account whose domain changes secrets, and a target that is an object of the test. */
+import { dirname, join } from 'node:path'
+import type { NewSecret, SignIn, SignInSecret } from '../../src/contract/change.ts'
+import type { Account, Domain } from '../../src/model/objects.ts'
+import { DEFAULT_PASSWORD_CHANGE_POLICY } from '../../src/model/password-change.ts'
+import { Secret } from '../../src/model/secret.ts'
+import { type Changer, ChangerError } from '../../src/rotation/changer.ts'
+import { openVault, type Vault } from '../../src/vault/vault.ts'
+import { newAccount } from '../store/fixture.ts'
+import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
+
+export interface RotationWorld {
+  temp: TemporaryStore
+  vault: Vault
+  domain: Domain
+  account: Account
+  administrator: Account
+  /** Returns the stored password of the account. */
+  stored(): Promise<string>
+  /** Returns the password that a change has left as the next one. */
+  next(): Promise<string | undefined>
+}
+
+export const ADMIN_PASSWORD = 'of the administrator'
+
+let worlds = 0
+
+export async function rotationWorld(
+  options: { withoutAdmin?: boolean; temp?: TemporaryStore } = {},
+): Promise<RotationWorld> {
+  const temp = options.temp ?? (await temporaryStore())
+  const { store } = temp
+  const vault = await openVault(store, { file: join(dirname(temp.path), 'master.key') })
+  const made = await store.domains.create({ domainName: `corp${worlds++}`, description: '' })
+  const account = await store.accounts.create(newAccount(made.id, 'svc'))
+  const administrator = await store.accounts.create(newAccount(made.id, 'admin'))
+  const domain = await store.domains.update(made.id, {
+    change: {
+      isEnabled: true,
+      policyId: DEFAULT_PASSWORD_CHANGE_POLICY,
+      plugin: 'Unix',
+      parameters: { host: 'target.example', concurrency: 32 },
+      ...(options.withoutAdmin ? {} : { adminAccountId: administrator.id }),
+    },
+  })
+  await vault.setCredentials(account.id, [{ type: 'password', password: Secret.of('first') }])
+  await vault.setCredentials(administrator.id, [{ type: 'password', password: Secret.of(ADMIN_PASSWORD) }])
+  return {
+    ...{ temp, vault, domain, administrator },
+    account: (await store.accounts.find(account.id))!,
+    async stored() {
+      const [credential] = await vault.credentials(account.id)
+      return credential?.type === 'password' ? credential.password.revealText() : ''
+    },
+    async next() {
+      const { next } = await store.secretJobs.pending(account.id, 'password')
+      const opened = next && vault.openCredential(account.id, 'password', next, 'next')
+      return opened?.type === 'password' ? opened.password.revealText() : undefined
+    },
+  }
+}
+
+/** Behaviour of the target in one call; `half`: it does what was asked, and the connection breaks. */
+export type Behaviour = 'good' | 'down' | 'half' | 'hangs' | 'refuses' | 'strange'
+
+export class FakeTarget implements Changer {
+  readonly passwords = new Map([
+    ['svc', 'first'],
+    ['admin', ADMIN_PASSWORD],
+  ])
+  /** Of the next calls; good ones follow. */
+  script: Behaviour[] = []
+  acceptsAll = false
+  changes = 0
+
+  async verify(_plugin: unknown, _target: unknown, as: SignIn) {
+    const now = this.script.shift() ?? 'good'
+    if (now === 'down' || now === 'half') throw new ChangerError('unreachable', 'it is down')
+    if (now === 'hangs') throw new ChangerError('timeout', 'it hangs')
+    if (now === 'strange') throw new ChangerError('unclear', 'it asks for more')
+    return this.acceptsAll || this.#knows(as.login, as.secret) ? 'valid' : 'invalid'
+  }
+
+  async change(
+    _plugin: unknown,
+    _target: unknown,
+    { account, by, next }: { account: SignIn; by: SignIn; next: NewSecret },
+  ): Promise<void> {
+    this.changes++
+    const now = this.script.shift() ?? 'good'
+    if (now === 'down') throw new ChangerError('unreachable', 'it is down')
+    if (now === 'refuses') throw new ChangerError('refused_password', 'it was used before')
+    if (now === 'strange') throw new ChangerError('unexpected_answer', 'mot de passe')
+    if (!this.#knows(by.login, by.secret)) throw new ChangerError('refused_sign_in', 'wrong')
+    if (next.type !== 'password') throw new ChangerError('unsupported', 'passwords only')
+    this.passwords.set(account.login, next.password)
+    if (now === 'half' || now === 'hangs') throw new ChangerError('unclear', 'the connection broke')
+  }
+
+  async retire(): Promise<void> {}
+
+  #knows(login: string, secret: SignInSecret): boolean {
+    return secret.type === 'password' && this.passwords.get(login) === secret.password
+  }
+}
