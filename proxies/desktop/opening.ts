@@ -1,4 +1,5 @@
 /** Opens a session at the gate and connects to its target's desktop, or returns the refusal. */
+
 import type {
   Gate,
   Identity,
@@ -10,6 +11,7 @@ import type {
 } from '../../src/contract/gate.ts'
 import type { Connections } from '../session/connections.ts'
 import type { ProxySession } from '../session/session.ts'
+import { refusalOf } from '../session/unasked.ts'
 import { CredentialRefusedError, INTERNAL, TargetError } from '../wording/errors.ts'
 import type { Choice, Refusal } from './target-choice.ts'
 
@@ -45,6 +47,7 @@ export async function openDesktop<
     const answer = await gate.open({ identity: identity.token, protocol, source, ...choice })
     if (answer.result === 'denied') return { message: answer.message }
     if (answer.result === 'logon_needed') return toAsk(answer.question, choice.logon)
+    if (answer.result !== 'opened') return { message: refusalOf(answer) }
     question = answer.session.question
     session = await begin(answer.session)
     const stopped = new AbortController()

@@ -87,8 +87,8 @@ export class Connections {
   }
 
   #noticed(notice: GateNotice): void {
-    if (notice.type === 'leave') {
-      this.#signedOut(notice)
+    if ('identity' in notice) {
+      if (notice.type === 'leave') this.#signedOut(notice)
       return
     }
     const session = this.#sessions.get(notice.session)

@@ -2,7 +2,7 @@
 import type { GateNotice } from '../../src/contract/gate.ts'
 import { MAX_EARLY_NOTICES } from './limits.ts'
 
-export type SessionNotice = Exclude<GateNotice, { type: 'leave' }>
+export type SessionNotice = Exclude<GateNotice, { identity: string }>
 
 export class EarlyNotices {
   readonly #kept = new Map<string, Map<SessionNotice['type'], SessionNotice>>()

@@ -1,4 +1,5 @@
 /** One client's connection from sign-in to close: the lobby, the target, the relay. */
+
 import type { Gate, Identity, Logon, LogonQuestion, OpenRequest, Source } from '../../src/contract/gate.ts'
 import { formatLogin } from '../../src/model/login.ts'
 import { isTerminalProtocol, type Protocol, type Right } from '../../src/model/rights.ts'
@@ -6,6 +7,7 @@ import { disconnect } from '../net/disconnect.ts'
 import type { Connections } from '../session/connections.ts'
 import { MAX_LOGON_REFUSALS } from '../session/limits.ts'
 import type { SessionResult } from '../session/session.ts'
+import { refusalOf } from '../session/unasked.ts'
 import type { TerminalBacks } from '../terminal/back.ts'
 import { CredentialRefusedError, INTERNAL, TargetError } from '../wording/errors.ts'
 import { connectTarget } from './back/back.ts'
@@ -187,6 +189,7 @@ export class SshConnection {
       const answer = await gate.open({ identity: identity.token, protocol, source, ...choice })
       if (answer.result === 'denied') return { message: answer.message }
       if (answer.result === 'logon_needed') return this.#toAsk(answer.question, choice.logon)
+      if (answer.result !== 'opened') return { message: refusalOf(answer) }
       question = answer.session.question
       session = await SshSession.of(answer.session, gate)
       this.#session = session

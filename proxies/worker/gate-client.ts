@@ -63,6 +63,8 @@ export class GateClient implements Gate {
   readonly sign: Gate['sign'] = (request) => this.#ask('sign', request)
   readonly close: Gate['close'] = (request) => this.#ask('close', request)
   readonly live: Gate['live'] = (request) => this.#ask('live', request)
+  readonly askCommand: Gate['askCommand'] = (request) => this.#ask('askCommand', request)
+  readonly withdraw: Gate['withdraw'] = (request) => this.#ask('withdraw', request)
   readonly leave: Gate['leave'] = (request) => this.#ask('leave', request)
   readonly beginRecording: Gate['beginRecording'] = (request) => this.#ask('beginRecording', request)
   readonly appendRecording: Gate['appendRecording'] = (request) => this.#ask('appendRecording', request)

@@ -25,6 +25,7 @@ export interface MetricsOptions {
   /** Returns the free space of the recordings' volume. */
   freeBytes: () => Promise<number>
   isDatabaseAway: () => boolean
+  pendingApprovals: () => Promise<number>
   /** Returns the longest delay of each session worker's event loop since the last call, in milliseconds. */
   takeDelays: () => readonly number[]
   /** Returns figures of secrets whose domains change them. */
@@ -49,6 +50,7 @@ export function createMetrics({
   feeds,
   freeBytes,
   isDatabaseAway,
+  pendingApprovals,
   takeDelays,
   secrets,
   uploads,
@@ -75,6 +77,15 @@ export function createMetrics({
     registers,
     async collect() {
       this.set(await freeBytes().catch(() => Number.NaN))
+    },
+  })
+
+  new Gauge({
+    name: 'sallyport_approvals_pending',
+    help: 'Requests for approval that wait for an answer.',
+    registers,
+    async collect() {
+      this.set(await pendingApprovals().catch(() => Number.NaN))
     },
   })
 

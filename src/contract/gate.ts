@@ -154,6 +154,18 @@ export interface OpenRequest {
   target?: string
   /** The user's input after the answer `logon_needed`. */
   logon?: Logon
+  /** The user's input after the answer `reason_needed`. */
+  reason?: Reason
+  /** Id of the accepted approval for which the client waited on this connection. */
+  approval?: string
+}
+
+/** Why a user opens a session. */
+export interface Reason {
+  comment: string
+  ticket: string
+  /** Seconds that the user asks for. */
+  duration?: number
 }
 
 /**
@@ -170,6 +182,36 @@ export type OpenAnswer =
   | { result: 'denied'; message: string }
   /** No session is open: the user has to enter credentials, if the front can prompt. */
   | { result: 'logon_needed'; question: LogonQuestion }
+  /** No session is open: the user has to give a reason, if the front can prompt. */
+  | { result: 'reason_needed'; question: ReasonQuestion }
+  /**
+   * No session is open: approvers were asked. The front shows `wait.lines` and waits for the notice `approval`,
+   * then opens again with `approval`.
+   */
+  | { result: 'approval_pending'; wait: ApprovalWait }
+
+export type Wanted = 'none' | 'optional' | 'mandatory'
+
+export interface ReasonQuestion {
+  /** Name of the target as shown to the user. */
+  target: string
+  comment: Wanted
+  ticket: Wanted
+  /** The user may say for how long, because approvers are asked. */
+  asksDuration?: boolean
+  /** Error in the previous answer. */
+  flaw?: string
+}
+
+export interface ApprovalWait {
+  /** Id of the request. */
+  approval: string
+  target: string
+  /** The approvers asked, how many must agree, and until when. */
+  lines: string[]
+  /** Milliseconds since the epoch. */
+  expires: number
+}
 
 export interface LogonQuestion {
   /** Name of the target as shown to the user. */
@@ -224,6 +266,8 @@ export interface OpenSession {
   recording?: RecordingGrant
   /** Output is held back from the client until its recording is on the disk under a checkpoint. */
   isStrict?: true
+  /** The session begins suspended: no input of its client reaches the target before the notice `resume`. */
+  isSuspended?: { reason: string }
 }
 
 /** Limits that the certificate of the sign-in sets for a session, besides the rights that it withholds. */
@@ -376,6 +420,25 @@ export interface LiveAnswer {
   watched: boolean
 }
 
+/** A command line that waits for the answer of approvers. */
+export interface AskCommandRequest {
+  session: string
+  line: string
+  /** The rule that asks. */
+  rule: string
+  /** The user's screen, from the top. */
+  screen: string[]
+}
+
+export interface AskCommandAnswer {
+  result: 'accepted' | 'refused'
+  /** For the user. */
+  message: string
+}
+
+/** State of an approval in the notice to a waiting client. */
+export type WaitState = 'pending' | 'accepted' | 'rejected' | 'cancelled' | 'expired'
+
 /** Messages that the broker sends to a proxy without a request. */
 export type GateNotice =
   /** End the session now and show the reason to the user. */
@@ -384,6 +447,14 @@ export type GateNotice =
    * The user's sign-in is no longer valid: end the connection and show the reason. `identity` is the token.
    */
   | { type: 'leave'; identity: string; reason: string }
+  /**
+   * New state of the approval that this connection waits for. `pending`: an answer came, or the quorum changed.
+   * `identity` is the token.
+   */
+  | { type: 'approval'; identity: string; approval: string; state: WaitState; text: string }
+  /** Hold all input of the session's client from now on, and show the reason; output goes on. */
+  | { type: 'suspend'; session: string; reason: string }
+  | { type: 'resume'; session: string }
   /** Show this line in the user's terminals, if there are any. */
   | { type: 'tell'; session: string; text: string }
   /**
@@ -421,6 +492,10 @@ export interface Gate {
   endRecording(request: { session: string }): Promise<void>
   close(request: CloseRequest): Promise<void>
   live(request: LiveRequest): Promise<LiveAnswer>
+  /** Asks approvers whether a held command line may run. Resolves when they have answered, or it is denied. */
+  askCommand(request: AskCommandRequest): Promise<AskCommandAnswer>
+  /** Reports that the client no longer waits for the approval. */
+  withdraw(request: { identity: string; approval: string }): Promise<void>
   /** Reports that the connection is closed: its identity, or its unanswered challenge, is no longer valid. */
   leave(request: { identity: string }): Promise<void>
   /** Adds a proxy's only listener. A proxy ignores a notice for a session that it does not know. */
@@ -428,3 +503,9 @@ export interface Gate {
 }
 
 export const MAX_TARGETS = 10_000
+/** Lengths of a reason, in characters: a comment may have several lines, a ticket has one. */
+export const MAX_REASON = 1_000
+export const MAX_TICKET = 100
+/** Lines of the screen that go with a held command line, and the characters of each. */
+export const MAX_SCREEN_LINES = 300
+export const MAX_SCREEN_COLUMNS = 1_000

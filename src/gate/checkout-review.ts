@@ -5,8 +5,10 @@
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { EventFields } from '../audit/events/fields.ts'
 import type { Grounds } from '../identity/basis.ts'
+import type { Approval } from '../model/approvals.ts'
+import { quorumNow } from '../model/conditions.ts'
 import type { Checkout, Id } from '../model/objects.ts'
-import { endOfCheckout, mayGoOn, together } from '../model/timeframes.ts'
+import { endOfCheckout, mayGoOn, stateAt, together } from '../model/timeframes.ts'
 import { MissingReferenceError } from '../store/engine/errors.ts'
 import type { Retrieval, Store } from '../store/store.ts'
 import type { SecretChanges } from './secret-changes.ts'
@@ -17,7 +19,7 @@ const OVER = 'the timeframe of the authorization is over'
 const GONE = 'the authorization for this account is gone'
 
 export interface CheckoutReviewOptions {
-  store: Pick<Store, 'access' | 'accounts' | 'checkouts' | 'users'>
+  store: Pick<Store, 'access' | 'accounts' | 'approvals' | 'checkouts' | 'users'>
   audit: Pick<Audit, 'record'>
   secretChanges?: Pick<SecretChanges, 'freed' | 'onReturn'>
   /** Milliseconds since the epoch. */
@@ -41,16 +43,18 @@ export class CheckoutReview {
     const { now, store } = this.#options
     const out = await store.checkouts.out(now())
     let granted = new Map<string, Retrieval[]>()
+    const approvals = new Map<Id, Approval>()
     await withdrawals.each(
       await chosen(out, (checkout) => touched.hasCheckout(checkout)),
       async (checkout) => {
-        const { id, userId, begin, expires } = checkout
+        const { id, userId, expires } = checkout
         const flaw = await grounds.flawOfUser(userId)
-        const rows = granted.get(keyOf(checkout))
+        const approval = approvals.get(checkout.approval ?? '')
+        const rows = counting(checkout, granted.get(keyOf(checkout)) ?? [], approval)
         const time = now()
         const until = rows
           ? Math.min(
-              endOfCheckout(together(rows.map(({ timeframes }) => timeframes)), begin, time),
+              endOf(rows, checkout, approval, time),
               (await grounds.user(userId))?.expirationDate ?? Number.POSITIVE_INFINITY,
             )
           : time
@@ -60,6 +64,8 @@ export class CheckoutReview {
       },
       async (some) => {
         await grounds.prepare(some)
+        const ids = some.flatMap(({ approval }) => (approval === undefined ? [] : [approval]))
+        for (const one of await store.approvals.some(ids)) approvals.set(one.id, one)
         const rows = await store.access.retrievals(some)
         granted = new Map([...granted, ...Map.groupBy(rows, keyOf)])
       },
@@ -83,6 +89,30 @@ export class CheckoutReview {
 
 const keyOf = ({ userId, accountId }: { userId: Id; accountId: Id }) => `${userId} ${accountId}`
 
+/** Returns the authorizations that a checkout rests on, or undefined if there is none any more. */
+function counting(
+  { approval: id }: Checkout,
+  rows: readonly Retrieval[],
+  approval: Approval | undefined,
+): Retrieval[] | undefined {
+  const some = rows.filter(({ authorizationId, conditions }) =>
+    id === undefined ? quorumNow(conditions, true) === 0 : authorizationId === approval?.authorizationId,
+  )
+  return some.length === 0 ? undefined : some
+}
+
+/** Returns when the checkout has to end by its timeframes. Approvers may have let it begin outside of them. */
+function endOf(
+  rows: readonly Retrieval[],
+  { begin }: Checkout,
+  approval: Approval | undefined,
+  now: number,
+): number {
+  const timeframes = together(rows.map((row) => row.timeframes))
+  if (approval && !stateAt(timeframes, begin).isWithin) return Number.POSITIVE_INFINITY
+  return endOfCheckout(timeframes, begin, now)
+}
+
 /** Returns the fields of a checkout that has ended without a return. */
 export async function fieldsOf(
   { accounts, users }: Pick<Store, 'accounts' | 'users'>,
@@ -103,8 +133,9 @@ export async function fieldsOf(
 /** Returns why a checkout that has expired did so, if that is more than its duration. */
 export async function reasonOfExpiry(
   { access }: Pick<Store, 'access'>,
-  { userId, accountId, begin, expires }: Checkout,
+  { userId, accountId, begin, expires, approval }: Checkout,
 ): Promise<string | undefined> {
+  if (approval !== undefined) return undefined
   const rows = await access.retrievals([{ userId, accountId }])
   if (rows.length === 0) return undefined
   const timeframes = together(rows.map((row) => row.timeframes))

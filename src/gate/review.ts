@@ -6,6 +6,7 @@
 import { type Basis, Grounds, type GroundsOptions } from '../identity/basis.ts'
 import type { Id } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
+import { ApprovalLook } from './approval-look.ts'
 import { Changes } from './changes.ts'
 import { Due } from './due.ts'
 import type { RunningSession, RunningSessions } from './running.ts'
@@ -24,7 +25,7 @@ export const REVIEW_INTERVAL_MS = 1000
 const OVER = 'the user, the API key or the certificate of the sign-in has expired'
 
 export interface ReviewOptions extends GroundsOptions {
-  store: GroundsOptions['store'] & Pick<Store, 'access' | 'accounts' | 'changes'>
+  store: GroundsOptions['store'] & Pick<Store, 'access' | 'accounts' | 'approvals' | 'changes'>
   running: RunningSessions
   /** Ends the session, even if it was stopped before. Returns a function that writes the event. */
   stop: (session: RunningSession, reason: string) => Telling | undefined
@@ -135,6 +136,7 @@ export class Review {
       return (
         (await this.grounds().flawOf(session.basis, session.source.address)) ??
         (await this.#targets().flawOf(session)) ??
+        (await new ApprovalLook(this.#options).flawOf(session)) ??
         (await new SecretLook(this.#options.store).flawOf(session))
       )
     } catch (error) {
@@ -195,6 +197,7 @@ export class Review {
     const { running, stop, others } = this.#options
     const grounds = this.grounds()
     const targets = this.#targets()
+    const approvals = new ApprovalLook(this.#options)
     const secrets = new SecretLook(this.#options.store)
     const isTouched = (session: RunningSession) =>
       session.isWithdrawn === undefined && touched.hasSession(session)
@@ -208,6 +211,10 @@ export class Review {
       {
         prepare: (some: readonly RunningSession[]) => targets.prepare(some),
         flawOf: (session: RunningSession) => targets.flawOf(session),
+      },
+      {
+        prepare: (some: readonly RunningSession[]) => approvals.prepare(some),
+        flawOf: (session: RunningSession) => approvals.flawOf(session),
       },
       {
         prepare: (some: readonly RunningSession[]) => secrets.prepare(some),

@@ -4,7 +4,7 @@ import { mayGoOn } from '../model/timeframes.ts'
 import type { Store, TargetRow } from '../store/store.ts'
 import type { RunningSession } from './running.ts'
 
-type Held = Pick<RunningSession, 'userId' | 'target' | 'isRecorded' | 'begin'>
+type Held = Pick<RunningSession, 'userId' | 'target' | 'isRecorded' | 'begin' | 'approval'>
 
 export class TargetLook<S extends Held = RunningSession> {
   readonly #store: Pick<Store, 'access'>
@@ -55,17 +55,23 @@ export class TargetLook<S extends Held = RunningSession> {
  * of which those count whose timeframes hold, or in whose overtime it is.
  */
 export function flawOfTarget(
-  { target, isRecorded, begin }: Omit<Held, 'userId'>,
+  { target, isRecorded, begin, approval }: Omit<Held, 'userId'>,
   rows: readonly TargetRow[],
   now: number,
 ): string | undefined {
+  const counting = approval ? { approved: approval.authorizationId } : {}
   const of = (some: readonly TargetRow[]) =>
-    targetsOf(some, target.protocol).find(({ kind }) => kind === target.kind)
-  const held = rows.filter(({ timeframes }) => timeframes.length === 0 || mayGoOn(timeframes, begin, now))
+    targetsOf(some, target.protocol, counting).find(({ kind }) => kind === target.kind)
+  // Approvers have let it begin outside of its timeframes.
+  const held = target.isOutside
+    ? rows
+    : rows.filter(({ timeframes }) => timeframes.length === 0 || mayGoOn(timeframes, begin, now))
   const granted = of(held)
-  if (!granted || !hasAll(granted, target)) {
+  if (!granted || granted.quorum !== undefined || !hasAll(granted, target)) {
     const ever = held.length < rows.length ? of(rows) : undefined
-    if (ever && hasAll(ever, target)) return 'the timeframe of the authorization is over'
+    if (ever && ever.quorum === undefined && hasAll(ever, target))
+      return 'the timeframe of the authorization is over'
+    if (granted?.quorum !== undefined) return 'sessions of this target need an approval from now on'
     return granted ? 'a right of this session was taken away' : 'the authorization for this target is gone'
   }
   if (granted.isRecorded && !isRecorded) return 'sessions of this target are recorded from now on'

@@ -94,16 +94,23 @@ export class Touched {
   }
 
   hasSession(session: RunningSession): boolean {
-    const { userId, basis, target } = session
+    const { userId, basis, target, approval } = session
     return (
       this.#sessions.has(session) ||
       this.hasUser(userId) ||
       this.hasBasis(basis) ||
       this.#has('service', target.serviceId) ||
       this.#has('device', target.deviceId) ||
+      (approval !== undefined && this.#has('approval', approval.id)) ||
       (target.accountId !== undefined && this.#has('account', target.accountId)) ||
       (target.domainId !== undefined && this.#has('domain', target.domainId))
     )
+  }
+
+  /** Returns those of the approvals that have changed. */
+  approvalsAmong(known: ReadonlyMap<Id, unknown>): Id[] {
+    if (this.#isAll) return [...known.keys()]
+    return [...(this.#ids.get('approval') ?? [])].filter((id) => known.has(id))
   }
 
   /** A service may have been what gave the user the account. */

@@ -4,6 +4,7 @@ import { nameKey } from '../model/names.ts'
 import type { Id } from '../model/objects.ts'
 import { stateAt, type TimeRule } from '../model/timeframes.ts'
 import { batchQuery } from './batches.ts'
+import { DEMANDS, rowConditions } from './conditions.ts'
 import { keptQuery } from './engine/kept-query.ts'
 import type { Db, StoreContext } from './migrations/schema.ts'
 import type { AccessQueries, TargetFilter, TargetRow } from './store.ts'
@@ -83,12 +84,17 @@ export function accessQueries({ db }: StoreContext): AccessQueries {
         asked.map(({ userId, accountId }) => [userId, accountId]),
       )
       const timeframes = await timeframesOfGroups(db, rows)
-      return rows.map((row) => ({
-        userId: row.userId,
-        accountId: row.accountId,
-        authorizationId: row.id,
-        timeframes: timeframes(row),
-      }))
+      return rows.map((row) => {
+        const conditions = rowConditions(row.demands, row.active_quorum, row.inactive_quorum)
+        return {
+          userId: row.userId,
+          accountId: row.accountId,
+          authorizationId: row.id,
+          authorizationName: row.authorizationName,
+          timeframes: timeframes(row),
+          ...(conditions && { conditions }),
+        }
+      })
     },
   }
 }
@@ -99,7 +105,10 @@ const mayRetrieve = batchQuery(2, (db, asked) =>
     .innerJoin('user_group_members as m', 'm.user_id', 'asked.column1')
     .innerJoin('authorizations as a', 'a.user_group_id', 'm.group_id')
     .select(['asked.column1 as userId', 'asked.column2 as accountId'])
+    .innerJoin('user_groups as ug', 'ug.id', 'a.user_group_id')
+    .innerJoin('target_groups as tg', 'tg.id', 'a.target_group_id')
     .select(['a.id', 'a.user_group_id as userGroupId', isTimed.as('isTimed')])
+    .select(['a.active_quorum', 'a.inactive_quorum', DEMANDS, authorizationName])
     .where('a.authorize_password_retrieval', '=', 1)
     .where((e) =>
       e.or([

@@ -28,6 +28,7 @@ import * as idempotencyClaims from './migrations/0023-idempotency-claims.ts'
 import * as invitations from './migrations/0024-invitations.ts'
 import * as checkouts from './migrations/0025-checkouts.ts'
 import * as timeframes from './migrations/0026-timeframes.ts'
+import * as approvals from './migrations/0027-approvals.ts'
 import * as rotation from './migrations/0028-rotation.ts'
 
 /** In order; a released migration is never changed, only followed. */
@@ -56,6 +57,7 @@ export const MIGRATIONS: readonly Migration[] = [
   invitations,
   checkouts,
   timeframes,
+  approvals,
   rotation,
 ]
 

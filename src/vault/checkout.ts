@@ -2,6 +2,8 @@
  * Checkout and check-in of an account's secret, under the account's policy: for how long, and whether by one
  * user at a time.
  */
+import { type RetrievalTerms, retrievalTerms, retrievalTermsAt } from '../access/retrievals.ts'
+import { type Approval, endOf, holds, isUsable, reasonFlaw } from '../model/approvals.ts'
 import {
   type Account,
   type Checkout,
@@ -11,9 +13,9 @@ import {
   type User,
 } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
-import { endOfCheckout, stateAt, together } from '../model/timeframes.ts'
+import { endOfCheckout, together } from '../model/timeframes.ts'
 import { DuplicateError, MissingReferenceError } from '../store/engine/errors.ts'
-import type { Store } from '../store/store.ts'
+import type { Retrieval, Store } from '../store/store.ts'
 import { type Credential, wipe as wipeOne } from './credentials.ts'
 import { KeyRewriter } from './formats/rewriter.ts'
 import type { KeyFormat } from './formats/write.ts'
@@ -41,6 +43,8 @@ export interface CheckedOut {
   expires: number
   /** Ids of the authorizations that allowed it. */
   authorizationIds: Id[]
+  /** Id of the approval that it needed. */
+  approval?: Id
 }
 
 /**
@@ -53,6 +57,8 @@ export type CheckoutRefusal =
   | 'checked_out'
   | 'too_long'
   | 'not_extendable'
+  | 'approval_required'
+  | 'no_reason'
   | 'not_out'
   | 'changing'
 
@@ -84,7 +90,7 @@ export interface ChangesInProgress {
   settled(accountId: Id): Promise<boolean>
 }
 
-type CheckoutStore = Pick<Store, 'checkouts' | 'checkoutPolicies' | 'access'>
+type CheckoutStore = Pick<Store, 'approvals' | 'checkouts' | 'checkoutPolicies' | 'access'>
 
 export class Checkouts {
   readonly #store: CheckoutStore
@@ -121,7 +127,7 @@ export class Checkouts {
     clock: () => number,
     wish: CheckoutWish & { apiKey?: string } = {},
   ): Promise<CheckedOut> {
-    let { authorizationIds } = await this.#authorizations(user, account, clock())
+    let ground = await this.#ground(user, account, clock(), wish)
     const { keyFormat, passphrase, ...told } = wish
     const format = keyFormat ?? (passphrase === undefined ? undefined : 'openssh')
     if ((await this.#secretChanges?.settled(account.id)) === false) throw changing()
@@ -135,9 +141,8 @@ export class Checkouts {
         credentials = await this.#rewritten(user, credentials, format, passphrase)
       }
       const now = clock()
-      const allowed = await this.#authorizations(user, account, now)
-      authorizationIds = allowed.authorizationIds
-      checkout = await this.#begin(user, account, now, allowed.until, told)
+      ground = await this.#ground(user, account, now, wish)
+      checkout = await this.#begin(user, account, now, ground, told)
       await this.#requireUnchanged(checkout, revision, clock)
     } catch (error) {
       wipe(credentials)
@@ -148,7 +153,8 @@ export class Checkouts {
       login: account.accountLogin,
       begin: checkout.begin,
       expires: checkout.expires,
-      authorizationIds,
+      authorizationIds: ground.authorizationIds,
+      ...(ground.approval && { approval: ground.approval.id }),
     }
     for (const credential of credentials) {
       if (credential.type === 'enable') credential.password.wipe()
@@ -162,10 +168,15 @@ export class Checkouts {
   }
 
   /** Ends a checkout whose secret was changed, or is being changed, since it was read. @throws CheckoutError `changing` */
-  async #requireUnchanged({ id, accountId }: Checkout, revision: number, clock: () => number): Promise<void> {
+  async #requireUnchanged(
+    { id, accountId, approval }: Checkout,
+    revision: number,
+    clock: () => number,
+  ): Promise<void> {
     const isChanging = this.#secretChanges?.isChanging(accountId) ?? false
     if (!isChanging && (await this.#vault.revisionOf(accountId)) === revision) return
     await this.#store.checkouts.end(id, clock())
+    if (approval !== undefined) await this.#store.approvals.release(approval)
     throw changing()
   }
 
@@ -220,7 +231,7 @@ export class Checkouts {
     user: Pick<User, 'id'>,
     account: Account,
     now: number,
-    until: number,
+    { approval, until }: Ground,
     { duration, ...told }: Pick<CheckoutWish, 'duration' | 'comment' | 'ticket'> & { apiKey?: string },
   ): Promise<Checkout> {
     const { lasts, isExclusive } = await this.#terms(user, account, now, duration)
@@ -230,11 +241,21 @@ export class Checkouts {
       begin: now,
       expires: Math.min(now + lasts * 1000, until),
       ...told,
+      ...(approval && { approval: approval.id }),
     }
-    const checkout = await this.#create(begun, isExclusive)
+    if (approval && typeof (await this.#store.approvals.use(approval.id, now)) === 'string')
+      throw approvalRequired()
+    let checkout: Checkout
+    try {
+      checkout = await this.#create(begun, isExclusive)
+    } catch (error) {
+      if (approval) await this.#store.approvals.release(approval.id)
+      throw error
+    }
     if (!isExclusive || !this.#sessions?.holdFor(account.id, user.id)) return checkout
     // A session has begun meanwhile.
     await this.#store.checkouts.end(checkout.id, now)
+    if (approval) await this.#store.approvals.release(approval.id)
     throw heldBySession()
   }
 
@@ -249,29 +270,44 @@ export class Checkouts {
   }
 
   /**
-   * Returns the authorizations that hold now, and when the last of them ends, or the user, in milliseconds since the
-   * epoch.
-   * @throws CheckoutError `not_allowed` if there are none
+   * Returns what a checkout is allowed by now.
+   * @throws CheckoutError `not_allowed`, `approval_required`, or `no_reason` without a reason that an authorization asks for
    */
-  async #authorizations(
+  async #ground(
     user: Pick<User, 'id' | 'expirationDate'>,
     account: Pick<Account, 'id'>,
     now: number,
-  ): Promise<{ authorizationIds: Id[]; until: number }> {
-    const rows = await this.#store.access.retrievals([{ userId: user.id, accountId: account.id }])
-    const held = rows.filter(({ timeframes }) => stateAt(timeframes, now).isWithin)
-    if (held.length === 0)
-      throw new CheckoutError(
-        'not_allowed',
-        'the account does not exist, or you may not check its secret out',
-        undefined,
-        rows.length > 0 ? 'it is outside the timeframes of the authorization' : undefined,
-      )
-    const end = endOfCheckout(together(rows.map(({ timeframes }) => timeframes)), now, now)
-    return {
-      authorizationIds: held.map(({ authorizationId }) => authorizationId),
-      until: Math.min(end, user.expirationDate ?? end),
+    { comment = '', ticket = '' }: Pick<CheckoutWish, 'comment' | 'ticket'>,
+  ): Promise<Ground> {
+    const rows = await this.#retrievals(user, account)
+    const terms = retrievalTermsAt(rows, now)
+    if (!terms) throw notAllowed(rows.length > 0)
+    if (terms.quorum === undefined) {
+      const flaw = reasonFlaw({ comment, ticket }, terms.wanted)
+      if (flaw !== undefined) throw new CheckoutError('no_reason', flaw)
+      return groundOf(rows, terms, user, now)
     }
+    const object = {
+      userId: user.id,
+      kind: 'checkout',
+      serviceId: '',
+      accountId: account.id,
+      login: '',
+    } as const
+    for (const approval of await this.#store.approvals.ofUser(object, 'accepted')) {
+      const { isOutside } = terms
+      const approved =
+        isUsable(approval, now) && retrievalTerms(rows, { approved: approval.authorizationId, isOutside })
+      if (approved) return groundOf(rows, approved, user, now, approval)
+    }
+    throw approvalRequired()
+  }
+
+  #retrievals(
+    { id: userId }: Pick<User, 'id'>,
+    { id: accountId }: Pick<Account, 'id'>,
+  ): Promise<Retrieval[]> {
+    return this.#store.access.retrievals([{ userId, accountId }])
   }
 
   /** @throws CheckoutError if there is none: a rule that cannot be evaluated denies */
@@ -294,19 +330,42 @@ export class Checkouts {
     checkout: Checkout,
     now: number,
   ): Promise<number> {
-    const { until } = await this.#authorizations(user, account, now)
+    const { until } = await this.#groundOfCheckout(user, account, checkout, now)
     const { extension, maxDuration } = await this.#policyOf(account)
     const allowed = Math.min(checkout.expires + extension * 1000, checkout.begin + maxDuration * 1000)
     const end = Math.min(allowed, until)
     if (checkout.expires < end) return end
     if (checkout.expires < allowed)
-      throw new CheckoutError('not_extendable', 'the timeframe of the authorization, or the user, ends then')
+      throw new CheckoutError(
+        'not_extendable',
+        'the timeframe of the authorization, the approval or the user ends then',
+      )
     throw new CheckoutError(
       'not_extendable',
       extension === 0
         ? "the account's policy allows no extension"
         : `the account's policy allows ${maxDuration} seconds in all, which the checkout has`,
     )
+  }
+
+  /** Returns what a checkout that is out is allowed by now. @throws CheckoutError `not_allowed` */
+  async #groundOfCheckout(
+    user: Pick<User, 'id' | 'expirationDate'>,
+    account: Pick<Account, 'id'>,
+    { approval: id }: Checkout,
+    now: number,
+  ): Promise<Ground> {
+    const rows = await this.#retrievals(user, account)
+    const open = retrievalTermsAt(rows, now)
+    if (id === undefined) {
+      if (!open || open.quorum !== undefined) throw notAllowed(rows.length > 0)
+      return groundOf(rows, open, user, now)
+    }
+    const approval = await this.#store.approvals.find(id)
+    const isOutside = open?.isOutside ?? true
+    const terms = approval && retrievalTerms(rows, { approved: approval.authorizationId, isOutside })
+    if (!approval || !terms || !holds(approval, now)) throw notAllowed(false)
+    return groundOf(rows, terms, user, now, approval)
   }
 
   /**
@@ -350,6 +409,47 @@ export class Checkouts {
       throw error instanceof MissingReferenceError ? notOut() : error
     }
   }
+}
+
+/** The authorizations of a checkout, its approval, and its end at the latest in milliseconds since the epoch. */
+interface Ground {
+  authorizationIds: Id[]
+  until: number
+  approval?: Approval
+}
+
+function groundOf(
+  rows: readonly Retrieval[],
+  { authorizationIds, isOutside }: RetrievalTerms,
+  { expirationDate }: Pick<User, 'expirationDate'>,
+  now: number,
+  approval?: Approval,
+): Ground {
+  const counting = rows.filter((row) => authorizationIds.includes(row.authorizationId))
+  const timeframes = together(counting.map((row) => row.timeframes))
+  const ends = [
+    isOutside ? undefined : endOfCheckout(timeframes, now, now),
+    approval && endOf(approval),
+    expirationDate,
+  ]
+  const until = Math.min(...ends.map((end) => end ?? Number.POSITIVE_INFINITY))
+  return { authorizationIds, until, ...(approval && { approval }) }
+}
+
+function notAllowed(isOutside: boolean): CheckoutError {
+  return new CheckoutError(
+    'not_allowed',
+    'the account does not exist, or you may not check its secret out',
+    undefined,
+    isOutside ? 'it is outside the timeframes of the authorization' : undefined,
+  )
+}
+
+function approvalRequired(): CheckoutError {
+  return new CheckoutError(
+    'approval_required',
+    'approvers have to agree first: ask with POST /approvals, or sallyport approvals request',
+  )
 }
 
 function wipe(credentials: readonly Credential[]): void {

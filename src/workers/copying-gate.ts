@@ -36,6 +36,8 @@ export function copyingGate(gate: SeatGate): Gate {
     close: asked('close'),
     denied: asked('denied'),
     live: asked('live'),
+    askCommand: asked('askCommand'),
+    withdraw: asked('withdraw'),
     leave: asked('leave'),
     beginRecording: asked('beginRecording'),
     appendRecording: asked('appendRecording'),

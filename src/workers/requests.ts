@@ -7,6 +7,7 @@ import { type TSchema, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { FRAME } from '../../recordings/container/frames.ts'
 import { MAX_APPEND, MAX_APPEND_PARTS } from '../../recordings/container/recording-file.ts'
+import { MAX_SCREEN_COLUMNS, MAX_SCREEN_LINES } from '../contract/gate.ts'
 import { type FromWorker, type GateMethod, type GateRequest, MAX_LOOP_DELAY_MS } from '../contract/worker.ts'
 import { PROTOCOLS, RIGHTS } from '../model/rights.ts'
 
@@ -69,6 +70,10 @@ const Proof = Type.Union([
 
 const Logon = Type.Object({ login: Optional(Text), password: Text }, exact)
 
+/** The gate judges its lengths: a client may bring any. */
+const Reason = Type.Object({ comment: Text, ticket: Text, duration: Optional(Count) }, exact)
+const Screen = Type.Array(Type.String({ maxLength: MAX_SCREEN_COLUMNS }), { maxItems: MAX_SCREEN_LINES })
+
 /** The broker's catalogue judges the code and the fields. */
 const EventFields = Type.Record(Type.String({ maxLength: 64 }), Type.Unknown(), { maxProperties: 32 })
 
@@ -91,7 +96,15 @@ export const REQUESTS = {
   authenticate: Type.Object({ protocol: Protocol, source: Source, login: Text, proof: Proof }, exact),
   targets: Type.Object({ identity: Id, protocol: Protocol }, exact),
   open: Type.Object(
-    { identity: Id, protocol: Protocol, source: Source, target: Optional(Text), logon: Optional(Logon) },
+    {
+      identity: Id,
+      protocol: Protocol,
+      source: Source,
+      target: Optional(Text),
+      logon: Optional(Logon),
+      reason: Optional(Reason),
+      approval: Optional(Id),
+    },
     exact,
   ),
   hostKey: Type.Object({ session: Id, key: Bytes, kind: Optional(Type.Enum(['ssh', 'x509', 'rsa'])) }, exact),
@@ -122,6 +135,8 @@ export const REQUESTS = {
   beginRecording: Type.Object({ session: Id, parts: Parts }, exact),
   appendRecording: Type.Object({ session: Id, offset: Count, parts: Parts }, exact),
   endRecording: Type.Object({ session: Id }, exact),
+  askCommand: Type.Object({ session: Id, line: Text, rule: Text, screen: Screen }, exact),
+  withdraw: Type.Object({ identity: Id, approval: Id }, exact),
   leave: Type.Object({ identity: Id }, exact),
 } as const satisfies Record<GateMethod, TSchema>
 

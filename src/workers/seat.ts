@@ -16,7 +16,16 @@ import { BreachError, requestOf } from './requests.ts'
 export type SeatGate = Pick<BrokerGate, GateMethod | 'onNotice' | 'isRunning' | 'isSignedIn' | 'abandon'>
 
 /** Methods that are not only about one session. */
-type OwnCase = 'authenticate' | 'open' | 'targets' | 'denied' | 'leave' | 'close' | 'event' | 'hostKey'
+type OwnCase =
+  | 'authenticate'
+  | 'open'
+  | 'targets'
+  | 'denied'
+  | 'withdraw'
+  | 'leave'
+  | 'close'
+  | 'event'
+  | 'hostKey'
 
 /** Recordings of a dead worker that are sealed at a time: each is read whole. */
 const SEALED_TOGETHER = 8
@@ -54,7 +63,7 @@ export class Seat {
     this.#settleMs = settleMs
     this.#stopNotices = gate.onNotice((notice) => {
       const isOwn =
-        notice.type === 'leave' ? this.#tokens.has(notice.identity) : this.#sessions.has(notice.session)
+        'identity' in notice ? this.#tokens.has(notice.identity) : this.#sessions.has(notice.session)
       if (isOwn) notify(notice)
     })
   }
@@ -144,6 +153,11 @@ export class Seat {
         const request = requestOf(method, asked)
         this.#requireToken(request.identity)
         return await this.#gate.denied(request)
+      }
+      case 'withdraw': {
+        const request = requestOf(method, asked)
+        this.#requireToken(request.identity)
+        return await this.#gate.withdraw(request)
       }
       case 'leave':
         return await this.#leave(requestOf(method, asked))

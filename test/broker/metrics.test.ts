@@ -26,6 +26,7 @@ beforeEach(async () => {
     feeds: () => [feed('log', 0, 0), feed('syslog', 7, 3)],
     freeBytes: async () => 5e9,
     isDatabaseAway: () => true,
+    pendingApprovals: async () => 3,
     secrets: async () => ({ overdue: 2, mismatch: 1, unknown: 0 }),
     takeDelays: () => [12, 250],
   })
@@ -80,6 +81,7 @@ test('says how far recordings are on their way to an object store, where there i
     feeds: () => [],
     freeBytes: async () => 0,
     isDatabaseAway: () => true,
+    pendingApprovals: async () => 3,
     secrets: async () => ({ overdue: 2, mismatch: 1, unknown: 0 }),
     takeDelays: () => [],
     uploads: { totals, waiting: async () => 7 },

@@ -45,6 +45,9 @@ export const EVERY_REQUEST: { readonly [M in GateMethod]: readonly GateRequest<M
     { identity: 'T', protocol: 'SSH', source },
     { identity: 'T', protocol: 'RDP', source, target: 'root@local:srv1:ssh', logon: { password: 'p' } },
     { identity: 'T', protocol: 'TELNET', source, logon: { login: 'root', password: '' } },
+    { identity: 'T', protocol: 'SSH', source, reason: { comment: 'two\nlines', ticket: '' } },
+    { identity: 'T', protocol: 'SSH', source, reason: { comment: '', ticket: 'CHG-1', duration: 600 } },
+    { identity: 'T', protocol: 'SSH', source, approval: 'A' },
   ],
   dial: [{ session: 'S' }],
   hostKey: [
@@ -73,6 +76,8 @@ export const EVERY_REQUEST: { readonly [M in GateMethod]: readonly GateRequest<M
       lost: true,
     },
   ],
+  askCommand: [{ session: 'S', line: 'reboot', rule: 'reboot', screen: ['$ reboot', ''] }],
+  withdraw: [{ identity: 'T', approval: 'A' }],
   leave: [{ identity: 'T' }],
 }
 
@@ -103,12 +108,16 @@ const opened: OpenAnswer = {
     vncOptions: VNC_OPTIONS,
     rdpOptions: RDP_OPTIONS,
     isStrict: true,
+    isSuspended: { reason: 'a watcher is missing' },
   },
 }
 
 const NOTICES: readonly GateNotice[] = [
   { type: 'stop', session: 'S', reason: 'ended by admin: ünd so' },
   { type: 'leave', identity: 'T', reason: 'expired' },
+  { type: 'approval', identity: 'T', approval: 'A', state: 'accepted', text: 'accepted by ops2' },
+  { type: 'suspend', session: 'S', reason: 'the watcher has left' },
+  { type: 'resume', session: 'S' },
   { type: 'tell', session: 'S', text: 'in 5 minutes' },
   { type: 'watch', session: 'S', sync: 3 },
   { type: 'guest', session: 'S', invitation: 'I', change: { mode: 'control', by: 'admin' } },
@@ -150,6 +159,27 @@ export const EVERY_MESSAGE: readonly (FromWorker | ToWorker)[] = [
   { type: 'begin', version: WORKER_VERSION, settings },
   { type: 'settings', settings },
   { type: 'answer', id: 1, answer: opened },
+  {
+    type: 'answer',
+    id: 1,
+    answer: {
+      result: 'reason_needed',
+      question: { target: 'root@local:srv1:ssh', comment: 'mandatory', ticket: 'none', asksDuration: true },
+    } satisfies OpenAnswer,
+  },
+  {
+    type: 'answer',
+    id: 1,
+    answer: {
+      result: 'approval_pending',
+      wait: {
+        approval: 'A',
+        target: 'root@local:srv1:ssh',
+        lines: ['asked: ops'],
+        expires: 1_800_000_000_000,
+      },
+    } satisfies OpenAnswer,
+  },
   { type: 'answer', id: 2, answer: bytes(64) },
   { type: 'failure', id: 3, message: 'there is no such session' },
   ...NOTICES.map((notice): ToWorker => ({ type: 'notice', notice })),

@@ -24,7 +24,7 @@ export function fakeCommand(mode: Mode): WorkerCommand {
 /** A gate that refuses everything. */
 export function noGate(): SeatGate {
   const methods =
-    'authenticate targets open hostKey event denied sign close live leave beginRecording appendRecording endRecording'
+    'authenticate targets open hostKey event denied sign close live askCommand withdraw leave beginRecording appendRecording endRecording'
   const refuse = () => Promise.reject(new Error('no gate here'))
   return {
     ...Object.fromEntries(methods.split(' ').map((name) => [name, refuse])),

@@ -4,6 +4,7 @@ import type { Static } from 'typebox'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { FRAME } from '../../recordings/container/frames.ts'
 import { MAX_APPEND, MAX_APPEND_PARTS } from '../../recordings/container/recording-file.ts'
+import { MAX_SCREEN_COLUMNS, MAX_SCREEN_LINES } from '../../src/contract/gate.ts'
 import { MessageReader } from '../../src/contract/message-reader.ts'
 import type { GateMethod, GateRequest } from '../../src/contract/worker.ts'
 import { RIGHTS } from '../../src/model/rights.ts'
@@ -73,6 +74,7 @@ describe.each(METHODS)('%s', (method) => {
 const S = { session: 'S' }
 const source = { address: '192.0.2.7', port: 1 }
 const authenticate = { protocol: 'SSH', source, login: 'l', proof: { method: 'none' } }
+const opening = { identity: 'T', protocol: 'SSH', source }
 const close = { ...S, result: 'success', bytesIn: 0, bytesOut: 0, rightsUsed: [] }
 const frame = { type: FRAME.output, channel: 0, time: 0, payload: Buffer.alloc(0), after: 0 }
 const text = (length: number) => 'x'.repeat(length)
@@ -119,6 +121,15 @@ const BOUNDS: readonly [GateMethod, string, number, (size: number) => unknown][]
   ['appendRecording', 'part', MAX_APPEND, (n) => ({ ...S, offset: 0, parts: [zeros(n)] })],
   ['appendRecording', 'offset', Number.MAX_SAFE_INTEGER, (offset) => ({ ...S, offset, parts: [] })],
   ['endRecording', 'session', 128, (n) => ({ session: text(n) })],
+  ['open', 'comment', MIB, (n) => ({ ...opening, reason: { comment: text(n), ticket: '' } })],
+  ['open', 'ticket', MIB, (n) => ({ ...opening, reason: { comment: '', ticket: text(n) } })],
+  ['open', 'approval', 128, (n) => ({ ...opening, approval: text(n) })],
+  ['askCommand', 'line', MIB, (n) => ({ ...S, line: text(n), rule: 'r', screen: [] })],
+  ['askCommand', 'rule', MIB, (n) => ({ ...S, line: 'l', rule: text(n), screen: [] })],
+  ['askCommand', 'screen', MAX_SCREEN_LINES, (n) => ({ ...S, line: 'l', rule: 'r', screen: list(n, '') })],
+  ['askCommand', 'columns', MAX_SCREEN_COLUMNS, (n) => ({ ...S, line: 'l', rule: 'r', screen: [text(n)] })],
+  ['withdraw', 'identity', 128, (n) => ({ identity: text(n), approval: 'A' })],
+  ['withdraw', 'approval', 128, (n) => ({ identity: 'T', approval: text(n) })],
   ['leave', 'identity', 128, (n) => ({ identity: text(n) })],
 ]
 

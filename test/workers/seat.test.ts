@@ -70,6 +70,7 @@ const OF_SESSION = {
   appendRecording: (session) => ({ session, offset: 0, parts: [new Uint8Array(9)] }),
   endRecording: (session) => ({ session }),
   live: (session) => ({ session, frames: [] }),
+  askCommand: (session) => ({ session, line: 'reboot', rule: 'reboot', screen: [] }),
   close: closing,
 } satisfies { [M in GateMethod]?: (session: string) => GateRequest<M> }
 /** Those that name a sign-in. */
@@ -77,6 +78,7 @@ const OF_SIGN_IN = {
   targets: (identity) => ({ identity, protocol: 'SSH' }),
   open: (identity) => ({ identity, protocol: 'SSH', source: SOURCE }),
   denied: (identity) => ({ identity, protocol: 'SSH', what: 'x11-req', reason: 'no' }),
+  withdraw: (identity) => ({ identity, approval: 'A' }),
   leave: (identity) => ({ identity }),
 } satisfies { [M in GateMethod]?: (identity: string) => GateRequest<M> }
 
@@ -122,7 +124,7 @@ describe('the sign-in of another worker', () => {
     },
   )
 
-  test.each(['targets', 'open', 'denied'] as const)(
+  test.each(['targets', 'open', 'denied', 'withdraw'] as const)(
     '%s for one that nobody has is refused',
     async (method) => {
       expect(await errorOf(seat.ask(method, OF_SIGN_IN[method]('made-up')))).toBe('Error')
@@ -178,6 +180,8 @@ function seatGate() {
     'sign',
     'close',
     'live',
+    'askCommand',
+    'withdraw',
     'leave',
   ] as const
   const files = ['beginRecording', 'appendRecording', 'endRecording', 'abandon'] as const

@@ -7,19 +7,6 @@ import { ApiError, type ErrorDetail } from '../http/errors.ts'
 /** By the event's object type. */
 export const LATER_FIELDS: Readonly<Record<string, readonly string[]>> = {
   domain: ['vault_type', 'vault_plugin', 'api_url', 'api_key', 'force_service_account'],
-  authorization: [
-    'is_critical',
-    'approval_required',
-    'approvers',
-    'active_quorum',
-    'inactive_quorum',
-    'approval_timeout',
-    'single_connection',
-    'has_comment',
-    'mandatory_comment',
-    'has_ticket',
-    'mandatory_ticket',
-  ],
 }
 
 /** @throws ApiError `not_available_yet` that names every such field */

@@ -164,8 +164,8 @@ describe('bodies', () => {
 
 describe('fields whose rule comes later', () => {
   it.each([
-    ['/authorizations', { user_group: 'a', target_group: 'b', approval_required: true }, 'approval_required'],
-    ['/authorizations', { user_group: 'a', target_group: 'b', is_critical: false }, 'is_critical'],
+    ['/domains', { domain_name: 'x', vault_type: 'local' }, 'vault_type'],
+    ['/domains', { domain_name: 'x', force_service_account: true }, 'force_service_account'],
   ])('are refused by name: %s %o', async (path, body, field) => {
     const answer = await post(path, body)
     expect(answer.status).toBe(400)
