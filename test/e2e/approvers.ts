@@ -16,7 +16,7 @@ export interface ApprovalRow {
 export interface Approvers {
   /** Returns all requests, the newest last. */
   all(): Promise<ApprovalRow[]>
-  /** Returns a pending request for which nobody has waited here before; waits for it. */
+  /** Returns a pending request that was not returned before; waits for it. */
   next(): Promise<ApprovalRow>
   /** Answers as an approver. */
   answer(id: string, answer: 'accept' | 'reject', comment?: string, who?: string): Promise<void>

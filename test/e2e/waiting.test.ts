@@ -227,7 +227,7 @@ describeWithPeers('a client that needs an approval', PEERS, () => {
     expect(await opens()).toBe(before)
     await approvers.answer(approval, 'reject')
     await client.next(MSG.channelClose)
-    // What waited was refused, and the sign-in has opened nothing.
+    // Waiting channels were refused, and the sign-in has opened nothing.
     expect(await opens()).toBe(before)
     const denied = (await bastion.events('channel.denied')).filter((event) => client.isOf(event))
     expect(denied.map((event) => event['subprotocol'])).toContain('channel tun@openssh.com')
