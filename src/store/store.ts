@@ -534,6 +534,13 @@ export interface TargetRow {
 /** The part of an authorization's conditions that decides which row opens a target. */
 export type RowConditions = Omit<Conditions, 'approverGroupIds' | 'approvalTimeout' | 'singleConnection'>
 
+/** An authorization for an account's secret. */
+export interface Retrieval {
+  authorizationId: Id
+  authorizationName: string
+  conditions?: RowConditions | undefined
+}
+
 /** `device` is a name. */
 export interface TargetFilter {
   device?: string
@@ -563,7 +570,7 @@ export interface AccessQueries {
   /** Returns whether the user is mapped to one of the targets. */
   hasMapping(userId: Id): Promise<boolean>
   /** Returns the authorizations with which the user may check out the account's secret. */
-  retrievalAuthorizations(userId: Id, accountId: Id): Promise<Id[]>
+  retrievalAuthorizations(userId: Id, accountId: Id): Promise<Retrieval[]>
 }
 
 /** Kinds of objects that changes are about. A change of a user may be one of the user's groups. */

@@ -144,7 +144,7 @@ export function authorizationResource(context: ResourceContext) {
       recording_mode: authorization.recordingMode,
       ...shownConditions(
         authorization.conditions,
-        await Promise.all((authorization.conditions?.approverGroupIds ?? []).map((id) => read.userGroup(id))),
+        await read.userGroups(authorization.conditions?.approverGroupIds ?? []),
       ),
     }),
     label: (one) => `${one['user_group']}:${one['target_group']}`,
