@@ -64,7 +64,8 @@ export class ClearanceDesk {
       { userId, kind: 'session', ...objectOf(target) },
       'accepted',
     )
-    return accepted.filter((one) => isUsable(one, now()))
+    // One for a single connection that a client waits for is that client's.
+    return accepted.filter((one) => isUsable(one, now()) && !(one.isSingle && one.connection !== ''))
   }
 
   /**

@@ -16,7 +16,7 @@ import { fingerprintOf } from '../identity/public-key.ts'
 import { parseLogin } from '../model/login.ts'
 import type { NtlmProof } from '../model/ntlm-auth.ts'
 import type { Id } from '../model/objects.ts'
-import { asksAtSignIn, type Protocol } from '../model/rights.ts'
+import type { Protocol } from '../model/rights.ts'
 import { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
 import { AskedQuestions } from './asked-questions.ts'
@@ -139,7 +139,8 @@ export class SignIns {
     const ahead = await logonAhead(store.access, signedIn, protocol, password !== undefined)
     const { displayName } = user
     const { target, question: logon, keepsPassword } = ahead
-    const asksNow = target !== undefined && asksAtSignIn(protocol)
+    // Other clients have a terminal or a screen for it after the sign-in.
+    const asksNow = target !== undefined && protocol === 'SSH'
     const reason = asksNow ? await this.#options.reasonAhead(user.id, target) : undefined
     if (keepsPassword && password !== undefined) signedIn.kept.password = Secret.of(password)
     if (reason) {
