@@ -61,6 +61,11 @@ const REFUSALS: Readonly<Record<Refusal | 'not_found', string>> = {
   not_found: 'the right to answer is gone',
 }
 
+/** The audit log cannot be written, so nothing was done. */
+export class UnauditedError extends Error {
+  override readonly name = 'UnauditedError'
+}
+
 /** Ended per run; the rest wait for the next. */
 const MAX_AT_ONCE = 100
 
@@ -238,8 +243,12 @@ export class Approvals {
     ]
   }
 
-  #record<C extends EventCode>(code: C, fields: EventFields): Promise<void> {
-    return this.#options.audit.record(code, fields as never)
+  async #record(code: EventCode, fields: EventFields): Promise<void> {
+    try {
+      await this.#options.audit.record(code, fields as never)
+    } catch (error) {
+      throw new UnauditedError(`the event ${code} cannot be written`, { cause: error })
+    }
   }
 
   /** Does changes of one approval one after the other, so that an event is about a change that happens. */

@@ -110,6 +110,10 @@ const GOOD: Readonly<Record<string, object>> = {
   'POST /accounts/:ref/extend': { checkout_id: 'x' },
   'POST /checkouts/:ref/checkin': { comment: 'enough' },
   'POST /sessions/:ref/kill': { reason: 'enough' },
+  'POST /approvals': { target: 'root@srv1' },
+  'POST /approvals/:ref/accept': { comment: 'go on' },
+  'POST /approvals/:ref/reject': { comment: 'no' },
+  'POST /approvals/:ref/cancel': { comment: 'no' },
   'POST /sessions/:ref/invitations': { mode: 'view', duration: 300 },
   'POST /targets/:ref/ticket': { protocol: 'VNC' },
   'POST /sessions/:ref/hold': { reason: 'a case' },
@@ -131,6 +135,7 @@ const VIEWS: Readonly<Record<string, string>> = {
   connectionpolicies: 'Connectionpolicy',
   hostkeys: 'HostKey',
   sessions: 'Session',
+  approvals: 'Approval',
   session: 'SignedIn',
 }
 function viewOf(path: string): string {
