@@ -31,6 +31,7 @@ import { contentMode, prepareContents } from '../contents/open.ts'
 import { ContentThread } from '../contents/thread.ts'
 import type { ControlStatus } from '../control/messages.ts'
 import { ControlServer } from '../control/server.ts'
+import { Arrears } from '../gate/arrears.ts'
 import { BrokerGate } from '../gate/gate.ts'
 import { REMINDER_INTERVAL_MS, REVIEW_INTERVAL_MS } from '../gate/review.ts'
 import { openDataFolder } from '../host/data-folder.ts'
@@ -53,7 +54,7 @@ import { Uploader } from '../recording-service/uploads/uploader.ts'
 import { admitByHeader } from '../sockets/admission.ts'
 import { openUnacknowledged, type Unacknowledged } from '../sockets/outgoing.ts'
 import type { ProxyHeaders } from '../sockets/proxy-headers.ts'
-import { StoreClaimedError } from '../store/engine/errors.ts'
+import { StoreClaimedError, StoreUnavailableError } from '../store/engine/errors.ts'
 import { Checkouts } from '../vault/checkout.ts'
 import { copyingGate, GATE_COPIES } from '../workers/copying-gate.ts'
 import { EXPIRY_INTERVAL_MS, endExpiredCheckouts } from './checkout-expiry.ts'
@@ -156,6 +157,7 @@ export class Broker {
   readonly #predecessors: Predecessors
   /** Settles when the journals of replaced brokers that have ended are in the audit log. */
   #adopted: Promise<void> = Promise.resolve()
+  readonly #arrears: Arrears
   #control: ControlServer | undefined
   #state: ControlStatus['state'] = 'starting'
   readonly #started = Promise.withResolvers<void>()
@@ -245,6 +247,7 @@ export class Broker {
       ...(parts.recordingService.bucket && { bucket: parts.recordingService.bucket }),
       ...this.#recordedContents(),
     })
+    this.#arrears = new Arrears(parts.store.reach)
     this.#gate = new BrokerGate({
       ...parts,
       audit: this.#audit,
@@ -431,15 +434,16 @@ export class Broker {
   /** Accounts for a session whose broker, which this one had replaced, has died. */
   #recoverLost(id: string): void {
     const reason = 'the replaced broker, where it ran, ended without closing it'
+    const work = async () => {
+      // Its end may be among the events of its broker.
+      if (!this.#backlog.isEmpty) throw new StoreUnavailableError('events of an outage go up first')
+      this.#options.logger.warn(await recoverAbandoned(this.#recoverDeps(), id, reason))
+      this.#indexer.add(id)
+    }
     this.#adopted
-      .then(() => recoverAbandoned(this.#recoverDeps(), id, reason))
-      .then(
-        (line) => {
-          this.#options.logger.warn(line)
-          this.#indexer.add(id)
-        },
-        (error: unknown) =>
-          this.#options.logger.error({ error, session: id }, 'a lost session is not closed'),
+      .then(() => this.#arrears.write(work))
+      .catch((error: unknown) =>
+        this.#options.logger.error({ error, session: id }, 'a lost session is not closed'),
       )
   }
 

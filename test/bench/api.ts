@@ -1,6 +1,6 @@
 /**
  * The API's throughput on one core: reads of one object and creations of devices through HTTPS, with
- * concurrent password sign-ins, and the rights of a user with many targets. Run it by hand; it measures and
+ * concurrent password sign-ins, checkouts, and the rights of a user with many targets. Run it by hand; it measures and
  * never fails. The broker has one core to itself, with all its threads, and this program another. Rates are
  * per second, and per second of processor time of the broker's event loop and of all its threads (the others
  * hash passwords and write to disk), which are the same on a busy machine.
@@ -168,6 +168,33 @@ async function manyTargets(broker: Broker): Promise<void> {
   await must('POST', '/authorizations', { user_group: 'ops', target_group: 'all', authorize_sessions: true })
 }
 
+/** Gives `ops` accounts with a password each, of which one user at a time has the secret; returns their names. */
+async function lockedAccounts(broker: Broker): Promise<string[]> {
+  const { must } = broker
+  await must('POST', '/checkoutpolicies', {
+    policy_name: 'locked',
+    enable_lock: true,
+    max_duration: 600,
+  })
+  await must('POST', '/domains', { domain_name: 'out' })
+  const accounts = Array.from({ length: CONNECTIONS }, (_, n) => `a${n}@out`)
+  for (const account of accounts) {
+    await must('POST', '/accounts', {
+      account_name: account.slice(0, account.indexOf('@')),
+      domain: 'out',
+      checkout_policy: 'locked',
+      credentials: [{ type: 'password', password: 'a secret' }],
+    })
+  }
+  await must('POST', '/targetgroups', { group_name: 'out', password_retrieval: { accounts } })
+  await must('POST', '/authorizations', {
+    user_group: 'ops',
+    target_group: 'out',
+    authorize_password_retrieval: true,
+  })
+  return accounts
+}
+
 const { values: flags } = parseArgs({ strict: false, options: { seconds: { type: 'string' } } })
 const seconds = Number(flags.seconds ?? 10)
 const broker = await startBroker({ asInstalled: true })
@@ -196,6 +223,25 @@ try {
       client.ask('POST', '/devices', auth, JSON.stringify({ device_name: `d${n}`, host: '192.0.2.1' })),
     ),
   )
+  const accounts = await lockedAccounts(broker)
+  const asUser = `${auth}X-Auth-User: ops\r\n`
+  const free = [...accounts]
+  rows.push(
+    await measure(broker, 'POST a checkout, and its check-in', seconds, 204, async (client) => {
+      const account = free.shift()!
+      const out = await client.ask('POST', `/accounts/${account}/checkout`, asUser, '{}')
+      if (out.status !== 200) return out
+      const { checkout_id } = JSON.parse(out.body) as { checkout_id: string }
+      const back = await client.ask(
+        'POST',
+        `/accounts/${account}/checkin`,
+        asUser,
+        JSON.stringify({ checkout_id }),
+      )
+      free.push(account)
+      return back
+    }),
+  )
   const perSecond = (await beside.stop()) / ((performance.now() - begin) / 1000)
   process.stderr.write(`bench: ${TARGETS} targets …\n`)
   await manyTargets(broker)
@@ -216,7 +262,7 @@ try {
   const head = ['', '1/s', 'per loop CPU s', 'per CPU s', 'loop ms each', 'p50 ms', 'p99 ms']
   process.stdout.write(`${table([head, ...text])}\n`)
   process.stdout.write(
-    `${CONNECTIONS} connections; beside the first two ${perSecond.toFixed(1)} password sign-ins a second\n`,
+    `${CONNECTIONS} connections; beside the first three ${perSecond.toFixed(1)} password sign-ins a second\n`,
   )
 } finally {
   await broker.stop()

@@ -193,6 +193,40 @@ describeWithPeers('while the database is away', ['sshd', 'ssh', 'initdb', 'postg
     expect(await bastion.closedSessions(1)).toMatchObject([{ result: 'killed' }])
   })
 
+  test('sessions of a replaced broker that dies meanwhile are closed later, once', SLOW, async () => {
+    await start()
+    const terminal = await shared()
+    await inside('before')
+    const [{ id }] = await bastion.broker.must<[SessionRow]>('GET', '/sessions?status=current')
+    const newer = await startBroker({
+      dataFolder,
+      ports: bastion.broker.ports,
+      config,
+      flags: ['--takeover'],
+    })
+    try {
+      await server.kill()
+      await until('both know', () => newer.log().includes('the database cannot be used') || undefined)
+      await isAway()
+      expect(await inside('journaled')).toMatchObject({ stdout: 'journaled\n' })
+      await bastion.broker.kill()
+      await terminal.exit()
+      await server.start()
+      await until('the database', () => newer.log().includes('the database is back') || undefined)
+      const closed = await until('the end of the session', async () => {
+        const row = await newer.must<SessionRow>('GET', `/sessions/${id}`)
+        return row.result ? row : undefined
+      })
+      expect(closed).toMatchObject({ result: 'lost', recording: { state: 'recovered' } })
+      const ends = () => eventsIn(newer.log()).filter(({ event }) => event === 'session.close')
+      await until('its event', () => ends().length > 0 || undefined)
+      expect(ends()).toHaveLength(1)
+      expect(commandsOf(newer).filter((text) => text === 'echo journaled')).toHaveLength(1)
+    } finally {
+      await newer.stop()
+    }
+  })
+
   test('a broker that is killed meanwhile stores the events at its next start, once', SLOW, async () => {
     await start({ grace: '2s' })
     const terminal = await shared()

@@ -7,8 +7,9 @@ import { type Claim, ProxyHeaderError } from '../../src/balancers/claim.ts'
 import { readHeader } from '../../src/balancers/header.ts'
 import { sameAddress } from '../../src/model/networks.ts'
 import { blockHeader, FAMILIES, field, withChecksum } from '../balancers/headers.ts'
+import { times } from '../times.ts'
 
-const RUNS = { numRuns: 5_000 }
+const RUNS = { numRuns: times(1_000, 5_000) }
 const LONGEST = 16 + MAX_BLOCK
 
 const port = fc.nat({ max: 65_535 })
@@ -101,7 +102,7 @@ test('each beginning of a valid header asks for more', () => {
         expect(readFrom(header.subarray(0, cut), 7)).toEqual({ length: cut })
       }
     }),
-    { numRuns: 200 },
+    { numRuns: times(60, 200) },
   )
 })
 

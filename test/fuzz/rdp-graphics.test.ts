@@ -29,6 +29,7 @@ import {
   pointer,
   words,
 } from '../recordings/decode/graphics/rdp/updates.ts'
+import { times } from '../times.ts'
 
 const SIZE = { width: 24, height: 16 }
 const side = fc.oneof(fc.nat(30), fc.constantFrom(0, 1, 0xffff))
@@ -106,7 +107,7 @@ test('updates of any kind', () => {
         expect(y + height).toBeLessThanOrEqual(SIZE.height)
       }
     }),
-    { numRuns: 1_500 },
+    { numRuns: times(400, 1_500) },
   )
   expect(Math.min(count.drawn, count.refused)).toBeGreaterThan(300)
 })
@@ -126,7 +127,7 @@ test('bitmaps that are well but for their pixels', () => {
         if (!flaw) expect(count).toBe(pixels.length)
       },
     ),
-    { numRuns: 3_000 },
+    { numRuns: times(800, 3_000) },
   )
   fc.assert(
     fc.property(data, fc.nat(20), fc.nat(20), (source, width, height) => {
@@ -134,7 +135,7 @@ test('bitmaps that are well but for their pixels', () => {
         expect(decodePlanar(source, width, height).length).toBe(width * height)
       })
     }),
-    { numRuns: 3_000 },
+    { numRuns: times(800, 3_000) },
   )
 })
 
@@ -152,7 +153,7 @@ test('what passes the relay by its head is drawn, but for bitmaps whose orders a
       // A cached pointer that was never sent has no picture.
       if (code !== UPDATE.pointerCached) for (const _pause of desktop.update(code, data));
     }),
-    { numRuns: 6_000 },
+    { numRuns: times(1_500, 6_000) },
   )
   expect(Math.min(count.drawn, count.refused)).toBeGreaterThan(200)
   expect([BITMAP_PIXEL_LIMIT, POINTER_SIDE_LIMIT, POINTER_CACHE_LIMIT]).toEqual([

@@ -115,7 +115,7 @@ describe('random input and output', () => {
             expect(['certain', 'likely', 'uncertain', 'unread']).toContain(confidence)
           }
         }),
-        { numRuns: times(60, 500) },
+        { numRuns: times(30, 500) },
       )
     },
     60_000,
@@ -134,7 +134,7 @@ describe('random input and output', () => {
         }
         expect(lines(size)).toEqual(lines(100_000))
       }),
-      { numRuns: times(100, 500) },
+      { numRuns: times(40, 500) },
     )
   }, 60_000)
 })

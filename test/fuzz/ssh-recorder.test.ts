@@ -14,6 +14,7 @@ import { type Recorded, recorderFor } from '../../proxies/ssh/recorder/factory.t
 import type { ChannelRecorder } from '../../proxies/ssh/recorder/recorder.ts'
 import { FRAME } from '../../recordings/container/frames.ts'
 import { Notes } from '../proxies/ssh/recorder/support/notes.ts'
+import { times } from '../times.ts'
 
 const exec = (text: string): Recorded => {
   const command = Buffer.from(text)
@@ -126,7 +127,7 @@ describe.each(Object.entries(channels))('a stream of nonsense on %s', (_, record
         expect(notes.frames.at(-1)?.type).toBe(FRAME.channelClose)
         expect(Math.max(...notes.frames.map((frame) => frame.payload.length))).toBeLessThanOrEqual(65_536)
       }),
-      { numRuns: 1500 },
+      { numRuns: times(400, 1500) },
     )
   }, 60_000)
 })
