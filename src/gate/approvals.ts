@@ -20,7 +20,7 @@ import type { Id } from '../model/objects.ts'
 import { newUlid } from '../store/ids.ts'
 import type { Store } from '../store/store.ts'
 
-/** What a user asks for. */
+/** The part of an approval that its requester says. */
 export type Request = Pick<
   Approval,
   | 'kind'
@@ -155,7 +155,7 @@ export class Approvals {
     })
   }
 
-  /** Cancels a pending request, or revokes an accepted one: what was opened by it ends. */
+  /** Cancels a pending request, or revokes an accepted one, which ends its sessions and checkouts. */
   async cancel(id: Id, by: { name: string; fields?: EventFields; comment: string }): Promise<Changed> {
     const { store, now } = this.#options
     const changed = await this.#inTurn(id, async () => {
@@ -181,7 +181,7 @@ export class Approvals {
     await this.cancel(id, { name: found.userName, comment: 'cancelled by the requester' })
   }
 
-  /** Ends the pending requests whose time is over, some at a time. */
+  /** Expires the pending requests whose time has come, some at a time. */
   async expireOverdue(): Promise<void> {
     const { store, now } = this.#options
     for (const one of await store.approvals.overdue(now(), MAX_AT_ONCE)) {

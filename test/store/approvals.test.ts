@@ -19,7 +19,7 @@ const PEOPLE = 4
 
 let temp: TemporaryStore
 let estate: Estate
-/** The requester, who is an approver too, and three others. */
+/** The requester, also an approver, and three others. */
 let people: User[]
 /** Two processes on the same data. */
 let stores: Store[]
@@ -48,7 +48,7 @@ afterEach(async () => {
   await temp.remove()
 })
 
-/** What has to be true of the stored one, by an independent account. */
+/** An independent account of the stored approval. */
 interface Real {
   id: string
   now: number
@@ -96,7 +96,7 @@ const answering = (who: number, approved: boolean, process: number): Step =>
     }
   })
 
-/** Two answers at the same moment at two processes: what is stored is that of one order or the other. */
+/** Two answers at the same moment at two processes: the result is that of one order or the other. */
 const racing = (first: number, second: number): Step =>
   step(`${first} and ${second} accept at once`, async (m, r) => {
     const done = await Promise.all(

@@ -42,7 +42,7 @@ export function newAccount(domainId: string, accountName: string): Omit<Account,
   return { accountName, accountLogin: accountName, domainId, description: '', credentialTypes: [] }
 }
 
-/** A request of ops1 that waits for one approver; `created` one hour before it is over. */
+/** A request of ops1 that waits for one approver; `created` one hour before it expires. */
 export function newApproval(
   { user, service, account, authorization }: Pick<Estate, 'user' | 'service' | 'account' | 'authorization'>,
   created: number,
