@@ -4,7 +4,7 @@
  */
 import { canonicalName, type Target } from '../access/targets.ts'
 import type { EventFields } from '../audit/events/fields.ts'
-import type { OpenAnswer, OpenRequest, Reason } from '../contract/gate.ts'
+import type { OpenAnswer, OpenRequest, Reason, ReasonQuestion } from '../contract/gate.ts'
 import { apiKeyOf } from '../identity/basis.ts'
 import {
   type Approval,
@@ -64,7 +64,30 @@ export class ClearanceDesk {
       { userId, kind: 'session', ...objectOf(target) },
       'accepted',
     )
-    return accepted.filter((one) => isUsable(one, now()))
+    // One for a single connection that a client waits for is that client's.
+    return accepted.filter((one) => isUsable(one, now()) && !(one.isSingle && one.connection !== ''))
+  }
+
+  /**
+   * Returns the question of a reason without which no session opens there, unless the user has asked for an approval
+   * beforehand.
+   */
+  async questionAhead(userId: Id, target: Target): Promise<ReasonQuestion | undefined> {
+    const { wanted, quorum } = target
+    if (wanted?.comment !== 'mandatory' && wanted?.ticket !== 'mandatory') return undefined
+    if (quorum !== undefined) {
+      if ((await this.usable(userId, target)).length > 0) return undefined
+      if (await this.#made(userId, target)) return undefined
+    }
+    return { target: canonicalName(target), ...wanted }
+  }
+
+  /** Returns the user's pending request by the API, if its own window includes this moment. */
+  async #made(userId: Id, target: Target): Promise<Approval | undefined> {
+    const { store, now } = this.#options
+    const whose = { userId, kind: 'session' as const, ...objectOf(target) }
+    const pending = await store.approvals.ofUser(whose, 'pending')
+    return pending.find((one) => one.connection === '' && isPending(one, now()) && (one.begin ?? 0) <= now())
   }
 
   /**
@@ -83,14 +106,9 @@ export class ClearanceDesk {
     request: OpenRequest,
     from: EventFields,
   ): Promise<OpenAnswer> {
-    const { store, approvals, now } = this.#options
-    const object = objectOf(target)
-    const whose = { userId: person.id, kind: 'session' as const, ...object }
-    // A request by the API, made before: its own window has to include this moment.
-    const pending = await store.approvals.ofUser(whose, 'pending')
-    const made = pending.find(
-      (one) => one.connection === '' && isPending(one, now()) && (one.begin ?? 0) <= now(),
-    )
+    const { approvals } = this.#options
+    const whose = { userId: person.id, kind: 'session' as const, ...objectOf(target) }
+    const made = await this.#made(person.id, target)
     if (made) return await this.#wait(made, request.identity)
     const given = this.#reason(target, request, true)
     if ('result' in given) return given

@@ -166,6 +166,7 @@ export class BrokerGate implements Gate {
       tickets,
       invitations: this.#invitations,
       grounds,
+      reasonAhead: (user, target) => this.#opening.reasonAhead(user, target),
       onWithdrawn: (identity, reason) => notify({ type: 'leave', identity, reason }),
     })
     this.#live = new LiveSessions({ drawer: options.drawer, notify: (notice) => this.#notify(notice) })

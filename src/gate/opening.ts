@@ -9,7 +9,7 @@ import type { RecordingGrant } from '../../recordings/container/grant.ts'
 import { canonicalName, resolveTarget, type Target } from '../access/targets.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { EventFields } from '../audit/events/fields.ts'
-import type { OpenAnswer, OpenRequest } from '../contract/gate.ts'
+import type { OpenAnswer, OpenRequest, ReasonQuestion } from '../contract/gate.ts'
 import { type Basis, type Grounds, keyOf } from '../identity/basis.ts'
 import { type CertificateLimits, limitsOf } from '../identity/certificate-options.ts'
 import { formatTarget, parseTargetName, type WantedTarget } from '../model/login.ts'
@@ -93,6 +93,11 @@ export class Opening {
     })
   }
 
+  /** Returns the question of a reason without which no session opens there, or undefined. */
+  async reasonAhead(userId: Id, target: Target): Promise<ReasonQuestion | undefined> {
+    return await this.#desk.questionAhead(userId, target)
+  }
+
   /** Accepts new sessions again. */
   resume(): void {
     this.#draining = undefined
@@ -118,6 +123,8 @@ export class Opening {
     onRunning: ((session: Id) => void) | undefined,
   ): Promise<OpenAnswer> {
     const { target: chosen } = request
+    const { reason } = signedIn
+    if (chosen === undefined && !request.reason && reason) request = { ...request, reason }
     const wanted = chosen === undefined || signedIn.isBound ? signedIn.login.target : parseTargetName(chosen)
     if (!wanted) return { result: 'denied', message: 'no target was named' }
     let where: EventFields = Object.fromEntries(Object.entries(wanted).filter(([, name]) => name !== ''))

@@ -7,12 +7,12 @@ import { ssh } from '../peers/openssh.ts'
 import { type Postgres, startPostgres } from '../peers/postgres.ts'
 import { describeWithPeers } from '../peers/program.ts'
 import { RDP_VIEWER_PEERS, xfreerdp } from '../peers/rdp/viewers.ts'
-import { type Picture, SCREEN_PEERS, type Screen, shows, startScreen } from '../peers/screen.ts'
+import { SCREEN_PEERS, type Screen, shows, startScreen } from '../peers/screen.ts'
 import type { Viewer } from '../peers/viewer.ts'
 import { TIGER_VIEWER_PEERS, tigerViewer } from '../peers/vnc/viewers.ts'
-import { readText } from '../proxies/desktop/screens/reading.ts'
 import { until } from '../until.ts'
 import { type Bastion, startBastion } from './bastion.ts'
+import { textOf } from './shown-text.ts'
 import { RLOGIN_CLIENTS, startClient, TELNET_CLIENTS, type TerminalClientKind } from './terminal-clients.ts'
 
 const SLOW = { timeout: 60_000 }
@@ -113,17 +113,3 @@ describeWithPeers('who comes while the database is away', PEERS, () => {
     })
   })
 })
-
-/** Returns the words of a picture, as the bastion's font has them. */
-function textOf({ width, height, rgb }: Picture): string {
-  const pixels = new Uint8Array(width * height)
-  const palette = new Map<number, number>()
-  for (let at = 0; at < pixels.length; at++) {
-    const colour = rgb.readUIntBE(at * 3, 3)
-    if (!palette.has(colour)) palette.set(colour, Math.min(255, palette.size))
-    pixels[at] = palette.get(colour)!
-  }
-  return readText({ width, height, pixels }, 1)
-    .map(({ text }) => text)
-    .join(' ')
-}

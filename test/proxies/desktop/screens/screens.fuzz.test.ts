@@ -4,6 +4,7 @@
  */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { ApprovalScreen, reasonForm } from '../../../../proxies/desktop/screens/approval.ts'
 import { FormScreen } from '../../../../proxies/desktop/screens/form.ts'
 import { recordedNotice } from '../../../../proxies/desktop/screens/message.ts'
 import { MAX_CHANGES } from '../../../../proxies/desktop/screens/scene.ts'
@@ -115,6 +116,10 @@ describe('any sequence of events', () => {
         const bastion = words
         play(new WaitingScreen({ bastion, heading: words, text: words }, at), happening)
         play(recordedNotice({ bastion, user: words, target: words, seconds: 3 }, at), happening)
+        const lines = asked.map(({ label }) => label)
+        play(new ApprovalScreen({ bastion, user: words, target: words, lines, news: words }, at), happening)
+        const question = { target: words, comment: 'mandatory', ticket: 'optional', flaw: words } as const
+        play(reasonForm({ bastion, user: words, question, texts: { comment: words } }, at), happening)
         const form = new FormScreen({ bastion, heading: words, flaw: words, fields: asked, button: 'OK' }, at)
         play(form, happening)
         if (typeof form.outcome === 'object') expect(form.outcome.answers).toHaveLength(asked.length)
