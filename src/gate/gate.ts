@@ -47,7 +47,8 @@ import { Arrears } from './arrears.ts'
 import { UNAVAILABLE, whileThere } from './away.ts'
 import { accountFor, accountOf, endedRecording } from './closing.ts'
 import { Denial } from './denial.ts'
-import type { ElsewhereSession } from './elsewhere.ts'
+import type { ElsewhereSession, ReleaseAnswer } from './elsewhere.ts'
+import { type Hold, holdOf, type OrderedBy } from './holds.ts'
 import { HostKeyJudge } from './host-keys.ts'
 import type { HostTrust } from './host-trust.ts'
 import {
@@ -64,6 +65,7 @@ import { proxyFields } from './proxy-events.ts'
 import { Review } from './review.ts'
 import { killFields, type RunningSession, RunningSessions, sessionFields } from './running.ts'
 import { SignIns, whoFields } from './sign-ins.ts'
+import { Suspensions } from './suspensions.ts'
 import { TicketOffice } from './ticket-office.ts'
 import { Tickets } from './tickets.ts'
 import { type Telling, Withdrawals } from './withdrawals.ts'
@@ -99,6 +101,7 @@ export class BrokerGate implements Gate {
   readonly #review: Review
   readonly #live: LiveSessions
   readonly #invitations: Invitations
+  readonly #suspensions: Suspensions
   readonly #arrears: Arrears
   readonly #listeners = new Set<(notice: GateNotice) => void>()
   /** Hands out one-time tickets. */
@@ -143,6 +146,7 @@ export class BrokerGate implements Gate {
       onWithdrawn: (identity, reason) => notify({ type: 'leave', identity, reason }),
     })
     this.#live = new LiveSessions({ drawer: options.drawer, notify: (notice) => this.#notify(notice) })
+    this.#suspensions = new Suspensions({ audit, notify, now })
     this.#opening = new Opening({ ...options, running: this.#running, grounds })
     this.#hostKeys = new HostKeyJudge(options.store.hostKeys, options.audit, options.now)
   }
@@ -416,6 +420,30 @@ export class BrokerGate implements Gate {
     session.stopped = `ended by ${by}: ${reason}`
     this.#notify({ type: 'stop', session: id, reason: session.stopped })
     return true
+  }
+
+  /**
+   * Holds the input of a running session's client on the request of `by`, or changes the reason. Returns false if no
+   * such session runs.
+   */
+  async suspend(id: string, reason: string, by: OrderedBy): Promise<boolean> {
+    const session = this.#running.find(id)
+    if (!session) return (await this.#running.elsewhere.get(id)?.suspend(reason, by)) ?? false
+    await this.#suspensions.hold(session, 'order', reason, by)
+    return true
+  }
+
+  /** Ends what `suspend` began. `not_suspended`: nothing was suspended by an order. */
+  async release(id: string, by: OrderedBy): Promise<ReleaseAnswer> {
+    const session = this.#running.find(id)
+    if (!session) return (await this.#running.elsewhere.get(id)?.release(by)) ?? 'not_running'
+    return (await this.#suspensions.release(session, 'order', by)) ? 'released' : 'not_suspended'
+  }
+
+  /** Returns why the input of a session is held, or undefined if it is not. */
+  holdOf(id: string): Hold | undefined {
+    const session = this.#running.find(id)
+    return session && holdOf(session)
   }
 
   /** Invites a guest to a running session. The password is returned only once. */

@@ -8,6 +8,7 @@ import type { Id, SessionRecord } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { ElsewhereSession } from './elsewhere.ts'
 import type { HandOut } from './hand-out.ts'
+import type { Hold, HoldCause } from './holds.ts'
 
 export interface RunningSession {
   id: Id
@@ -32,6 +33,8 @@ export interface RunningSession {
   handOut?: HandOut
   /** Why the session has to end, once a stop has been requested. */
   stopped?: string
+  /** Why the client's input is held, by cause. */
+  holds?: Map<HoldCause, Hold>
   /** Set when the session has lost its right: its proxy is reminded until it has ended. */
   isWithdrawn?: true
 }

@@ -110,6 +110,7 @@ const GOOD: Readonly<Record<string, object>> = {
   'POST /accounts/:ref/extend': { checkout_id: 'x' },
   'POST /checkouts/:ref/checkin': { comment: 'enough' },
   'POST /sessions/:ref/kill': { reason: 'enough' },
+  'POST /sessions/:ref/suspend': { reason: 'wait' },
   'POST /sessions/:ref/invitations': { mode: 'view', duration: 300 },
   'POST /targets/:ref/ticket': { protocol: 'VNC' },
   'POST /sessions/:ref/hold': { reason: 'a case' },

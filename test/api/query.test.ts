@@ -28,6 +28,7 @@ const BODIES: Readonly<Record<string, object>> = {
   'POST /accounts/:ref/extend': { checkout_id: 'x' },
   'POST /checkouts/:ref/checkin': { comment: 'enough' },
   'POST /sessions/:ref/kill': { reason: 'enough' },
+  'POST /sessions/:ref/suspend': { reason: 'wait' },
   'POST /sessions/:ref/invitations': { mode: 'view', duration: 300 },
   'PUT /sessions/:ref/invitations/:invitation': { mode: 'view' },
   'POST /targets/:ref/ticket': { protocol: 'VNC' },

@@ -23,8 +23,13 @@ export class ClientQueue {
     return this.#data
   }
 
-  /** Copies `messages`. Throws MalformedError if the queue grows too large. */
-  push(messages: readonly Buffer[]): void {
+  /** Bytes of the messages in the queue. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Copies `messages`. Throws MalformedError if the queue grows over `most` bytes. */
+  push(messages: readonly Buffer[], most: number = MAX_QUEUED): void {
     for (const message of messages) {
       if (!this.#gather(message)) {
         this.#messages.push(this.#kept(message))
@@ -32,7 +37,7 @@ export class ClientQueue {
         this.#data += dataIn(message)
       }
     }
-    if (this.#bytes > MAX_QUEUED) throw new MalformedError('too many messages before an answer')
+    if (this.#bytes > most) throw new MalformedError('too many messages before an answer')
   }
 
   /** Processes the queue in order. `step` returns the part that must keep waiting; it may clear the queue. */

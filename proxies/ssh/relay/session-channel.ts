@@ -21,7 +21,7 @@ import {
   buildExitStatus,
 } from '../codec/build.ts'
 import { buildX11Request, parseX11Request } from '../codec/forwarding.ts'
-import { type ChannelRequest, parseChannelRequest } from '../codec/messages.ts'
+import { type ChannelRequest, MSG, parseChannelRequest } from '../codec/messages.ts'
 import {
   type PtyRequest,
   parseEnv,
@@ -33,7 +33,15 @@ import {
 import { knownSize } from '../codec/terminal-size.ts'
 import { isRight, ruleOf } from '../policy/decisions.ts'
 import { mayPass } from '../policy/environment.ts'
-import { type Asked, askedOf, asSent, type MainRequest, mainRequest, unjudgedScp } from '../policy/request.ts'
+import {
+  type Asked,
+  askedOf,
+  asSent,
+  MAIN_REQUESTS,
+  type MainRequest,
+  mainRequest,
+  unjudgedScp,
+} from '../policy/request.ts'
 import { InitVersion } from '../sftp/init-version.ts'
 import { MAX_OWED } from '../transport/limits.ts'
 import { Channel, type ChannelHost, type Opened } from './channel.ts'
@@ -52,6 +60,8 @@ export class SessionChannel extends Channel {
   #replies: PendingReply[] = []
   #x11: X11Grant | undefined
   #agent = false
+  /** The client's last change of its window while input was suspended. */
+  #resized: Buffer | undefined
 
   constructor(
     host: ChannelHost,
@@ -74,6 +84,29 @@ export class SessionChannel extends Channel {
     if (!this.#terminal || this.stage !== 'passing' || this.client.closedTo) return
     const line = Buffer.from(`\r\nsallyport: ${text}\r\n`)
     if (this.clientWindow >= line.length + LAST_LINE) this.tell(line)
+  }
+
+  /** Explains why a program does not begin, on a terminal or not. */
+  protected override onKept(payload: Buffer): void {
+    if (payload[0] !== MSG.channelRequest || !this.client.isOpen || this.client.closedTo) return
+    if (!MAIN_REQUESTS.has(parseChannelRequest(payload).type)) return
+    const line = Buffer.from(`sallyport: ${this.host.session.suspension.text}\r\n`)
+    if (this.clientWindow >= line.length + LAST_LINE) this.tell(line)
+  }
+
+  /** Keeps the terminal's size for later; signals and breaks are input. */
+  protected override requestWhileSuspended(payload: Buffer): void {
+    const request = parseChannelRequest(payload)
+    const isSize = request.type === 'window-change' && this.#terminal !== undefined
+    if (isSize) this.#resized = Buffer.from(payload)
+    this.#answer(request, isSize)
+  }
+
+  override release(): void {
+    const resized = this.#resized
+    this.#resized = undefined
+    if (resized && this.stage === 'passing') this.requestOfClient(resized)
+    super.release()
   }
 
   // From the client --------------------------------------------------------------------------------------
