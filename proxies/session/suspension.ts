@@ -7,6 +7,8 @@ export class Suspension {
   isOn = false
   /** Set by the relay. Called when input is held, with a new reason too, or released. */
   onChange: (() => void) | undefined
+  /** Set by the relay of a desktop. Called just before input is held, to release what is pressed. */
+  onBegin: (() => void) | undefined
   #reason = ''
   #released: (() => void)[] = []
 
@@ -24,6 +26,7 @@ export class Suspension {
 
   begin(reason: string): void {
     if (this.isOn && this.#reason === reason) return
+    if (!this.isOn) this.onBegin?.()
     this.isOn = true
     this.#reason = reason
     this.onChange?.()

@@ -336,6 +336,10 @@ export class BrokerGate implements Gate {
     return { result: 'refused', message: 'no approver can be asked' }
   }
 
+  async giveUpCommand({ session }: { session: string; ask: number }): Promise<void> {
+    this.#running.get(session)
+  }
+
   async withdraw({ identity }: { identity: string; approval: string }): Promise<void> {
     if (!this.#signIns.has(identity)) throw new Error('this identity is no longer signed in')
   }

@@ -1,7 +1,8 @@
 /** The client's messages on one channel that wait for a decision or for window, in bounded number. */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
-import { dataOf, MSG, setDataLength } from '../codec/messages.ts'
+import { buildData } from '../codec/build.ts'
+import { dataOf, MSG, recipientOf, setDataLength } from '../codec/messages.ts'
 import { MAX_QUEUED } from './limits.ts'
 
 /** Size of a buffer that collects small data messages: each typed key arrives as a message of its own. */
@@ -62,6 +63,16 @@ export class ClientQueue {
     this.#messages = []
     this.#bytes = this.#data = 0
     this.#gathered = undefined
+  }
+
+  /** Drops all data but the first byte, and keeps the other messages. */
+  keepFirst(): void {
+    const first = this.#messages.find(([type]) => type === MSG.channelData)
+    this.dropData()
+    if (!first) return
+    this.#messages.unshift(buildData(recipientOf(first), dataOf(first).subarray(0, 1)))
+    this.#bytes += this.#messages[0]!.length
+    this.#data = 1
   }
 
   /** Drops the data messages and keeps the others. */

@@ -198,6 +198,8 @@ export abstract class Channel {
       }
     } else if (this.host.session.suspension.isOn) {
       this.#fromSuspended(payload)
+    } else if (this.isAsking || this.recorder?.isAsking) {
+      this.#whileAsking(payload)
     } else {
       const isHeld = this.#isHeld
       // Held messages may be sendable again without any event for it.
@@ -225,6 +227,45 @@ export abstract class Channel {
     this.#grantClient()
   }
 
+  /** Handles a message while approvers are asked about a held command line: only ^C and the client's end count. */
+  #whileAsking(payload: Buffer): void {
+    const interrupt = interruptIn(payload, this.id)
+    if (payload[0] === MSG.channelClose) {
+      this.giveUp('the client has left')
+      this.#queue.clear()
+      if (this.stage === 'passing') this.#step(payload)
+      else {
+        this.refuse('the client has left')
+        this.client.closedBy = true
+        this.#settle()
+      }
+    } else if (this.isAsking) this.#queue.push([payload], MAX_QUEUED + MAX_WINDOW)
+    else if (interrupt) {
+      this.giveUp('the user gave up')
+      this.#queue.dropData()
+      this.#overtake(payload)
+    } else if (payload[0] === MSG.channelRequest) this.requestOfClient(payload)
+    else if (payload[0] !== MSG.channelData) this.#queue.push([payload])
+    this.#grantClient()
+  }
+
+  /** Whether approvers are asked about the channel's program, which has not begun. */
+  protected get isAsking(): boolean {
+    return false
+  }
+
+  /** Gives up the question about a held command line. */
+  protected giveUp(reason: string): void {
+    this.recorder?.giveUp?.(reason)
+  }
+
+  /** Offers the held Return again, and nothing that was typed behind it. A refused one is dropped. */
+  protected answered(isAccepted: boolean): void {
+    if (isAccepted) this.#queue.keepFirst()
+    else this.#queue.dropData()
+    this.drain()
+  }
+
   /** Bytes of the client's that wait in the bastion. */
   get kept(): number {
     return this.#queue.bytes
@@ -232,6 +273,7 @@ export abstract class Channel {
 
   /** Drops what was typed before the suspension and has not been sent. */
   suspend(): void {
+    this.giveUp('input was suspended')
     if (this.#terminal && this.stage === 'passing') this.#queue.dropData()
     this.#grantClient()
   }

@@ -78,6 +78,7 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
     options: { ...SSH_OPTIONS, ...options },
     target: { device: 'srv1', protocol: 'SSH' },
     suspension: new Suspension(),
+    questionFor: () => undefined,
     fileRules: new FileJudge([]),
     openSizes: new OpenSizes(),
     turns: new Turns(),

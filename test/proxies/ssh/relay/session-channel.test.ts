@@ -54,6 +54,7 @@ function newChannel(
     ({ send: (payload: Buffer) => sent.push(Buffer.from(payload)) }) as unknown as Transport
   const session = {
     suspension: new Suspension(),
+    questionFor: () => undefined,
     rights: new Set(rights),
     target: { device: 'srv1', protocol: 'SSH' },
     limits,
