@@ -23,6 +23,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   export: async () => (await import('./commands/export.ts')).exportCommand,
   recordings: async () => (await import('./commands/recordings.ts')).recordings,
   audit: async () => (await import('./commands/audit.ts')).auditCommand,
+  approvals: async () => (await import('./commands/approvals.ts')).approvals,
   checkout: async () => (await import('./commands/checkout.ts')).checkout,
   checkin: async () => (await import('./commands/checkout.ts')).checkin,
   secret: async () => (await import('./commands/secret.ts')).secret,

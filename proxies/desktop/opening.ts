@@ -1,19 +1,16 @@
 /** Opens a session at the gate and connects to its target's desktop, or returns the refusal. */
-
 import type {
   Gate,
   Identity,
-  Logon,
   LogonQuestion,
   OpenRequest,
   OpenSession,
   Source,
 } from '../../src/contract/gate.ts'
 import type { Connections } from '../session/connections.ts'
+import { type Choice, type Refusal, refusalOf } from '../session/refusal.ts'
 import type { ProxySession } from '../session/session.ts'
-import { refusalOf } from '../session/unasked.ts'
 import { CredentialRefusedError, INTERNAL, TargetError } from '../wording/errors.ts'
-import type { Choice, Refusal } from './target-choice.ts'
 
 export interface DesktopOpeningOptions {
   gate: Gate
@@ -45,9 +42,7 @@ export async function openDesktop<
   let question: LogonQuestion | undefined
   try {
     const answer = await gate.open({ identity: identity.token, protocol, source, ...choice })
-    if (answer.result === 'denied') return { message: answer.message }
-    if (answer.result === 'logon_needed') return toAsk(answer.question, choice.logon)
-    if (answer.result !== 'opened') return { message: refusalOf(answer) }
+    if (answer.result !== 'opened') return refusalOf(answer, choice)
     question = answer.session.question
     session = await begin(answer.session)
     const stopped = new AbortController()
@@ -70,11 +65,4 @@ export async function openDesktop<
     const message = error instanceof TargetError || session?.stopped ? reason : INTERNAL
     return { message, ...(question && error instanceof CredentialRefusedError && { question }) }
   }
-}
-
-/** `typed`: the login that was tried, if any. */
-function toAsk(question: LogonQuestion, typed: Logon | undefined): Refusal {
-  const what = question.login === undefined ? 'login and password' : `password of ${question.login}`
-  const flaw = question.flaw ?? `${question.target} asks for the ${what}`
-  return { message: flaw, question: typed ? { ...question, flaw } : question }
 }

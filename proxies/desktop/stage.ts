@@ -90,7 +90,10 @@ export class Stage {
     this.#isStale = this.#isHeld
     this.damage.add({ left: 0, top: 0, width: screen.width, height: screen.height })
     screen.tick(this.#now())
-    this.#clock ??= setInterval(() => this.#tick(), TICK_MS)
+    if (screen.isStill) {
+      clearInterval(this.#clock)
+      this.#clock = undefined
+    } else this.#clock ??= setInterval(() => this.#tick(), TICK_MS)
     this.settle()
   }
 

@@ -3,27 +3,25 @@
  * user has named, or one of a list, with a login there if it is required.
  */
 import type {
+  ApprovalWait,
   Gate,
   Identity,
-  LogonQuestion,
-  OpenRequest,
+  Reason,
+  ReasonQuestion,
   TargetEntry,
   TargetsRequest,
 } from '../../src/contract/gate.ts'
+import type { ApprovalWaits } from '../session/approval-waits.ts'
 import { MAX_LOGON_REFUSALS } from '../session/limits.ts'
+import type { Choice, Refusal } from '../session/refusal.ts'
+import { flawOfField, noticeLines, type ReasonField, reasonFields, reasonOf } from '../wording/reason.ts'
+import { ApprovalScreen, reasonForm, reasonTexts } from './screens/approval.ts'
 import { logonForm, logonOf } from './screens/form.ts'
 import type { Screen, Size } from './screens/screen.ts'
 import { TargetList } from './screens/targets.ts'
 import { WaitingScreen } from './screens/waiting.ts'
 
-/** The parts of a request to open a session that its user may choose. */
-export type Choice = Pick<OpenRequest, 'target' | 'logon'>
-
-/** `question`: another answer to it may succeed. */
-export interface Refusal {
-  message: string
-  question?: LogonQuestion
-}
+export type { Choice, Refusal } from '../session/refusal.ts'
 
 /** A desktop of the bastion's own that shows its screens. */
 export interface OwnDisplay {
@@ -47,6 +45,10 @@ export interface TargetChoiceOptions<Opened> {
    * reason.
    */
   open: (choice: Choice, signal: AbortSignal) => Promise<Opened | Refusal>
+  /** The clients that wait for an approval. */
+  approvals: Pick<ApprovalWaits, 'end'>
+  /** Called when the connection may stay that many milliseconds longer without input. 0: as usual. */
+  onPatience: (milliseconds: number) => void
   /** Aborted when the connection has closed. */
   signal: AbortSignal
 }
@@ -71,35 +73,102 @@ export class TargetChoice<Opened extends object> {
       )
       const outcome = await display.ask(list)
       if (outcome === 'left') return 'left'
-      const opened = await this.#toChosen(display, outcome.choice)
+      const opened = await this.#toChosen(outcome.choice)
       if (!isRefusal(opened)) return opened
       notice = opened.message
     }
     return 'left'
   }
 
-  /** Opens the session with its target, and asks for the login there as often as allowed. */
+  /** Opens the session with its target, once all that the gate asks for is there. */
   async reach(choice: Choice, signal: AbortSignal = this.#options.signal): Promise<Opened | Refusal> {
-    const { identity, bastion, open } = this.#options
-    const { user } = identity
-    for (let refusals = 0; ; refusals++) {
-      const opened = await open(choice, signal)
-      if (!isRefusal(opened)) return opened
-      const { question } = opened
-      if (!question || refusals === MAX_LOGON_REFUSALS || signal.aborted) return opened
-      const display = this.#options.display()
-      const asked = choice.logon ? { ...question, flaw: opened.message } : question
-      const answer = await display.ask(logonForm({ bastion, user, question: asked }, display.size))
-      if (answer === 'cancelled') return { message: 'the login was cancelled' }
-      choice = { ...choice, logon: logonOf(question, answer.answers) }
+    const { open } = this.#options
+    const interrupt = new AbortController()
+    const either = AbortSignal.any([signal, interrupt.signal])
+    for (let refusals = 0; ; ) {
+      const opened = await open(choice, either)
+      if (!isRefusal(opened) || either.aborted) return opened
+      const { question, reason, wait } = opened
+      if (wait) {
+        const { state, text } = await this.#approved(wait, either)
+        if (state !== 'accepted') return { message: noticeLines(text).join('\n') }
+        this.#connecting(wait.target, interrupt)
+        choice = { ...choice, approval: wait.approval }
+        continue
+      }
+      if ((!question && !reason) || refusals++ === MAX_LOGON_REFUSALS) return opened
+      const given = reason
+        ? await this.#reason(reason, choice.reason)
+        : await this.#logon({ ...opened, question: question! }, choice)
+      if (!given) return { message: `the ${reason ? 'reason' : 'login'} was cancelled` }
+      choice = { ...choice, ...given }
     }
   }
 
-  async #toChosen(display: OwnDisplay, { target }: TargetEntry): Promise<Opened | Refusal> {
-    const { identity, bastion } = this.#options
-    const interrupt = new AbortController()
+  /** Asks for the login at the target. Returns undefined if the user cancels. */
+  async #logon(
+    { question, message }: Required<Pick<Refusal, 'question' | 'message'>>,
+    { logon }: Choice,
+  ): Promise<Pick<Choice, 'logon'> | undefined> {
+    const { identity, bastion, display } = this.#options
+    const own = display()
+    const asked = logon ? { ...question, flaw: message } : question
+    const answer = await own.ask(logonForm({ bastion, user: identity.user, question: asked }, own.size))
+    return answer === 'cancelled' ? undefined : { logon: logonOf(question, answer.answers) }
+  }
+
+  /** Asks for the reason of the session until it is complete. `before`: the answer that the gate refused. */
+  async #reason(
+    question: ReasonQuestion,
+    before: Reason | undefined,
+  ): Promise<Pick<Choice, 'reason'> | undefined> {
+    const { identity, bastion, display } = this.#options
+    const own = display()
+    let texts: Partial<Record<ReasonField, string>> = before
+      ? { comment: before.comment, ticket: before.ticket }
+      : {}
+    for (let flaw = question.flaw; ; ) {
+      const why = flaw === undefined ? {} : { flaw }
+      const form = reasonForm({ bastion, user: identity.user, question, texts, ...why }, own.size)
+      const answer = await own.ask(form)
+      if (answer === 'cancelled') return undefined
+      texts = reasonTexts(question, answer.answers)
+      flaw = reasonFields(question)
+        .map(({ field }) => flawOfField(question, field, texts[field] ?? ''))
+        .find((one) => one !== undefined)
+      if (flaw === undefined) return { reason: reasonOf(texts) }
+    }
+  }
+
+  /** Shows who is asked, and each answer, until the approval has ended. */
+  async #approved(wait: ApprovalWait, signal: AbortSignal) {
+    const { identity, bastion, approvals, onPatience, display } = this.#options
+    const { user, token } = identity
+    const own = display()
+    const given = new AbortController()
+    const show = (news?: string) => {
+      const of = { bastion, user, target: wait.target, lines: wait.lines }
+      const told = news === undefined ? {} : { news: noticeLines(news).join('\n') }
+      own.show(new ApprovalScreen({ ...of, ...told }, own.size), () => given.abort())
+    }
+    show()
+    onPatience(wait.expires - Date.now())
+    const either = AbortSignal.any([given.signal, signal])
+    const end = await approvals.end({ identity: token, wait, onNews: show, signal: either })
+    onPatience(0)
+    return end
+  }
+
+  #connecting(target: string, interrupt: AbortController): void {
+    const { identity, bastion, display } = this.#options
+    const own = display()
     const waiting = { bastion, user: identity.user, heading: 'Connecting', text: target }
-    display.show(new WaitingScreen(waiting, display.size), () => interrupt.abort('interrupted'))
+    own.show(new WaitingScreen(waiting, own.size), () => interrupt.abort('interrupted'))
+  }
+
+  async #toChosen({ target }: TargetEntry): Promise<Opened | Refusal> {
+    const interrupt = new AbortController()
+    this.#connecting(target, interrupt)
     return await this.reach({ target }, AbortSignal.any([interrupt.signal, this.#options.signal]))
   }
 }

@@ -8,6 +8,7 @@ import { dayMessage, failureMessage, recordedNotice } from '../desktop/screens/m
 import { type Choice, isRefusal, type Refusal, TargetChoice } from '../desktop/target-choice.ts'
 import { end } from '../net/disconnect.ts'
 import type { Connections, ProxyConnection } from '../session/connections.ts'
+import { Patience } from '../session/patience.ts'
 import type { SessionResult } from '../session/session.ts'
 import { INTERNAL } from '../wording/errors.ts'
 import type { Desktop } from './codec/capabilities.ts'
@@ -46,7 +47,7 @@ export class RdpConnection implements ProxyConnection {
   /** The relay handles the client, and closes the session itself. */
   #isRelayed = false
   /** Runs until the relay begins; from then on the policy's limits apply. */
-  readonly #idle: NodeJS.Timeout
+  readonly #idle: Patience
   /** Runs until a user has signed in. */
   readonly #late: NodeJS.Timeout
   #isLeaving = false
@@ -58,7 +59,7 @@ export class RdpConnection implements ProxyConnection {
     client.onDrain = () => this.#display?.drained()
     client.onBroken = (error) => void this.#leave('failure', error.message)
     const leave = (reason: string, error: number) => () => void this.#leave('failure', reason, error)
-    this.#idle = setTimeout(leave('nothing was done in time', ERROR_INFO.idleTimeout), OWN_SCREENS_MS)
+    this.#idle = new Patience(OWN_SCREENS_MS, leave('nothing was done in time', ERROR_INFO.idleTimeout))
     const late = leave('the user has not signed in in time', ERROR_INFO.logonTimeout)
     this.#late = setTimeout(late, graceMs * GRACE_PART)
   }
@@ -98,6 +99,8 @@ export class RdpConnection implements ProxyConnection {
       bastion,
       display: () => this.#own(),
       open: (choice, signal) => this.#open(choice, signal),
+      approvals: this.#options.connections.approvals,
+      onPatience: (milliseconds) => this.#idle.extend(milliseconds),
       signal: this.#abandon.signal,
     })
     const opened = await this.#choose(choice, identity)
@@ -179,7 +182,7 @@ export class RdpConnection implements ProxyConnection {
       await this.#leave('failure', (error as Error).message)
     }
     if (this.#isLeaving) return
-    clearTimeout(this.#idle)
+    this.#idle.stop()
     this.#display = undefined
     // Set first: the relay may end as soon as it begins.
     this.#isRelayed = true
@@ -235,7 +238,7 @@ export class RdpConnection implements ProxyConnection {
     this.#isLeaving = true
     const { connections, onClosed } = this.#options
     this.#abandon.abort(reason ?? 'the client has gone')
-    clearTimeout(this.#idle)
+    this.#idle.stop()
     clearTimeout(this.#late)
     this.#signIn?.onClosed()
     this.#close(error)

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Gate, GateNotice } from '../../src/contract/gate.ts'
 import { LINGER_MS } from '../net/limits.ts'
+import { ApprovalWaits } from './approval-waits.ts'
 import { EarlyNotices } from './early-notices.ts'
 import { ends } from './ends.ts'
 import type { ProxySession, SessionResult } from './session.ts'
@@ -22,10 +23,13 @@ export class Connections {
   readonly #connections = new Map<ProxyConnection, string>()
   readonly #sessions = new Map<string, ProxySession>()
   readonly #early = new EarlyNotices()
+  /** The clients that wait for an approval. */
+  readonly approvals: ApprovalWaits
   /** When the grace of a drain ends, on the monotonic clock. */
   #graceEnd = Number.POSITIVE_INFINITY
 
-  constructor(gate: Pick<Gate, 'onNotice'>) {
+  constructor(gate: Pick<Gate, 'onNotice' | 'withdraw'>) {
+    this.approvals = new ApprovalWaits(gate)
     gate.onNotice((notice) => this.#noticed(notice))
   }
 
@@ -89,6 +93,7 @@ export class Connections {
   #noticed(notice: GateNotice): void {
     if ('identity' in notice) {
       if (notice.type === 'leave') this.#signedOut(notice)
+      else this.approvals.noticed(notice)
       return
     }
     const session = this.#sessions.get(notice.session)

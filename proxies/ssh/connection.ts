@@ -1,16 +1,18 @@
 /** One client's connection from sign-in to close: the lobby, the target, the relay. */
 
-import type { Gate, Identity, Logon, LogonQuestion, OpenRequest, Source } from '../../src/contract/gate.ts'
+import type { ApprovalWait, Gate, Identity, LogonQuestion, Source } from '../../src/contract/gate.ts'
 import { formatLogin } from '../../src/model/login.ts'
 import { isTerminalProtocol, type Protocol, type Right } from '../../src/model/rights.ts'
 import { disconnect } from '../net/disconnect.ts'
 import type { Connections } from '../session/connections.ts'
 import { MAX_LOGON_REFUSALS } from '../session/limits.ts'
+import { type Choice, type Refusal, refusalOf } from '../session/refusal.ts'
 import type { SessionResult } from '../session/session.ts'
-import { refusalOf } from '../session/unasked.ts'
 import type { TerminalBacks } from '../terminal/back.ts'
 import { CredentialRefusedError, INTERNAL, TargetError } from '../wording/errors.ts'
+import { isOptional, NO_REASON, noticeLines, noticeText } from '../wording/reason.ts'
 import { connectTarget } from './back/back.ts'
+import type { Question } from './lobby/dialogs.ts'
 import { Lobby } from './lobby/lobby.ts'
 import type { LocalChannel } from './lobby/local.ts'
 import { SshSession } from './policy/session.ts'
@@ -40,13 +42,18 @@ export interface ConnectionOptions {
 const SYNTAX =
   'no target in the login: use USER+ACCOUNT@DEVICE, for example ssh ops1+root@srv1@bastion, or a terminal for the menu'
 
-/** The fields of an open request that the client may choose. */
-type Choice = Pick<OpenRequest, 'target' | 'logon'>
+const GIVE_UP = 'Ctrl-C withdraws the request'
 
-/** Why there is no session. `question` is set if the user may try again with another login. */
-interface Refusal {
-  message: string
-  question?: LogonQuestion
+/** Where a client reads why it waits, and the channel that continues at the target, if it has one. */
+interface Place {
+  say: (text: string) => void
+  channel: () => LocalChannel | undefined
+}
+
+/** The relay, or why there is none; with the choice that was made last. */
+interface Outcome {
+  reached: Relay | Refusal
+  choice: Choice
 }
 
 export class SshConnection {
@@ -57,12 +64,11 @@ export class SshConnection {
   #session: SshSession | undefined
   /** Set while the target is being connected. */
   #connecting: Promise<void> | undefined
-  /**
-   * The target chosen in the menu, by the channel that prompts for a login there. Without an entry, the login
-   * string names the target.
-   */
-  readonly #chosen = new WeakMap<LocalChannel, string>()
-  /** Number of refused logins at targets. */
+  /** Choice so far on a channel that asks a question about it. */
+  readonly #chosen = new WeakMap<LocalChannel, Choice>()
+  /** The same for the target that the login string names. */
+  #named: Choice = {}
+  /** Number of refused logins at targets, and of refused reasons. */
   #refusals = 0
 
   constructor(options: ConnectionOptions) {
@@ -89,12 +95,11 @@ export class SshConnection {
         takeMotd,
         targets: () => gate.targets({ identity: identity.token, protocol }),
         onChoice: ({ target }, channel) => {
-          this.#chosen.set(channel, target)
           this.#connecting = this.#toChosen(channel, { target })
         },
-        onLogon: (logon, channel) => {
-          const target = this.#chosen.get(channel)
-          this.#connecting = this.#toChosen(channel, { logon, ...(target !== undefined && { target }) })
+        onGiven: (given, channel) => {
+          const choice = this.#chosen.get(channel) ?? this.#named
+          this.#connecting = this.#toChosen(channel, { ...choice, ...given })
         },
         onDenied: (what) => {
           const request = {
@@ -128,41 +133,95 @@ export class SshConnection {
 
   /** Connects the target of the login string. */
   async #toTarget(): Promise<void> {
-    const relay = await this.#connect({}, this.#abandon.signal, undefined)
-    if (!(relay instanceof Relay)) {
-      if (!this.#isTooOften(relay)) this.#lobby.goLocal(relay.message, false, relay.question)
+    const interrupt = new AbortController()
+    const lobby = this.#lobby
+    const place: Place = {
+      say: (text) => lobby.announce(text, () => interrupt.abort('interrupted')),
+      channel: () => lobby.shown,
+    }
+    const { reached, choice } = await this.#reach({}, this.#either(interrupt), place)
+    const channel = lobby.shown
+    if (reached instanceof Relay) {
+      const adopted = channel ? channel.handOver() : lobby.releaseHeld()
+      if (adopted) reached.guarded(() => reached.adopt(adopted))
+      this.#handOver(reached)
       return
     }
-    const held = this.#lobby.releaseHeld()
-    if (held) relay.guarded(() => relay.adopt(held))
-    this.#handOver(relay)
+    if (this.#isTooOften(reached)) return
+    this.#named = choice
+    const question = questionOf(reached)
+    lobby.goLocal(reached.message, false, question)
+    if (channel) this.#goOn(channel, reached, question)
   }
 
   /**
-   * Connects a target that was chosen on a terminal, or that prompted for a login there. The channel then
-   * continues at the target.
+   * Connects a target that was chosen on a terminal, or that asked there for a login or a reason. The channel
+   * then continues at the target.
    */
-  async #toChosen(channel: LocalChannel, choice: Choice): Promise<void> {
+  async #toChosen(channel: LocalChannel, chosen: Choice): Promise<void> {
     const interrupt = new AbortController()
-    const where = choice.target === undefined ? '' : ` to ${choice.target}`
-    channel.wait(`Connecting${where} ...\r\n`, () => interrupt.abort('interrupted'))
-    const relay = await this.#connect(
-      choice,
-      AbortSignal.any([interrupt.signal, this.#abandon.signal]),
-      channel,
-    )
-    if (relay instanceof Relay) {
+    const where = chosen.target === undefined ? '' : ` to ${chosen.target}`
+    channel.wait(channel.canAsk ? `Connecting${where} ...\r\n` : '', () => interrupt.abort('interrupted'))
+    const place: Place = { say: (text) => channel.say(text), channel: () => channel }
+    const { reached, choice } = await this.#reach(chosen, this.#either(interrupt), place)
+    if (reached instanceof Relay) {
       const adopted = channel.handOver()
-      if (adopted) relay.guarded(() => relay.adopt(adopted))
-      this.#handOver(relay)
+      if (adopted) reached.guarded(() => reached.adopt(adopted))
+      this.#handOver(reached)
       return
     }
-    if (this.#isTooOften(relay)) return
-    const { message, question } = relay
-    if (this.#options.identity.hasTarget) this.#lobby.goLocal(message, false, question)
+    if (this.#isTooOften(reached)) return
+    this.#chosen.set(channel, choice)
+    const question = questionOf(reached)
+    if (this.#options.identity.hasTarget) this.#lobby.goLocal(reached.message, false, question)
     else this.#lobby.goLocal(SYNTAX, true)
+    this.#goOn(channel, reached, question)
+  }
+
+  #either(interrupt: AbortController): AbortSignal {
+    return AbortSignal.any([interrupt.signal, this.#abandon.signal])
+  }
+
+  /** Asks the question on this channel, or shows there why there is no session. */
+  #goOn(channel: LocalChannel, { message }: Refusal, question: Question | undefined): void {
     if (question) channel.ask(question, `sallyport: ${message}`)
     else channel.resume(`sallyport: ${message}`)
+  }
+
+  /** Connects, and waits for an approval first if the gate has asked for one. Never rejects. */
+  async #reach(choice: Choice, signal: AbortSignal, place: Place): Promise<Outcome> {
+    for (;;) {
+      const reached = await this.#connect(choice, signal, place.channel())
+      if (reached instanceof Relay) return { reached, choice }
+      const { wait, reason } = reached
+      if (reason && !choice.reason && isOptional(reason) && !place.channel() && !this.#lobby.hasSession) {
+        // There is no channel to ask on: the client wants forwarded connections only.
+        choice = { ...choice, reason: NO_REASON }
+        continue
+      }
+      if (!wait) return { reached, choice }
+      const refusal = await this.#approved(wait, signal, place)
+      if (refusal !== undefined) return { reached: { message: refusal }, choice }
+      choice = { ...choice, approval: wait.approval }
+    }
+  }
+
+  /** Waits for the approval. Returns why there is none, or undefined if there is one. */
+  async #approved(wait: ApprovalWait, signal: AbortSignal, place: Place): Promise<string | undefined> {
+    const { connections, identity } = this.#options
+    place.say(noticeText(['this session waits for an approval', ...wait.lines, GIVE_UP].join('\n')))
+    this.#lobby.extend(wait.expires - Date.now())
+    const { state, text } = await connections.approvals.end({
+      identity: identity.token,
+      wait,
+      onNews: (news) => place.say(noticeText(news)),
+      signal,
+    })
+    this.#lobby.extend(0)
+    if (state !== 'accepted') return noticeLines(text).join('; ')
+    place.say(noticeText(text))
+    this.#lobby.hush()
+    return undefined
   }
 
   /** Ends the connection after too many refused logins at targets. */
@@ -187,9 +246,12 @@ export class SshConnection {
     let question: LogonQuestion | undefined
     try {
       const answer = await gate.open({ identity: identity.token, protocol, source, ...choice })
-      if (answer.result === 'denied') return { message: answer.message }
-      if (answer.result === 'logon_needed') return this.#toAsk(answer.question, choice.logon)
-      if (answer.result !== 'opened') return { message: refusalOf(answer) }
+      if (answer.result !== 'opened') {
+        // Invalid typed credentials and reasons count like refused ones.
+        const isTried = answer.result === 'logon_needed' ? choice.logon : choice.reason
+        if ('question' in answer && isTried) this.#refusals++
+        return refusalOf(answer, choice)
+      }
       question = answer.session.question
       session = await SshSession.of(answer.session, gate)
       this.#session = session
@@ -228,13 +290,6 @@ export class SshConnection {
     }
   }
 
-  /** Counts invalid typed credentials like refused ones. */
-  #toAsk(question: LogonQuestion, typed: Logon | undefined): Refusal {
-    if (typed) this.#refusals++
-    const what = question.login === undefined ? 'login and password' : `password of ${question.login}`
-    return { message: question.flaw ?? `${question.target} asks for the ${what}`, question }
-  }
-
   /** Call when the client has left or the relay has ended. Never rejects. */
   async #leave(): Promise<void> {
     const { gate, identity, connections, onClosed } = this.#options
@@ -251,4 +306,9 @@ export class SshConnection {
       onClosed()
     }
   }
+}
+
+function questionOf({ question, reason }: Refusal): Question | undefined {
+  if (question) return { logon: question }
+  return reason && { reason }
 }

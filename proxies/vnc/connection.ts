@@ -8,6 +8,7 @@ import { failureMessage, recordedNotice } from '../desktop/screens/message.ts'
 import { type Choice, isRefusal, type Refusal, TargetChoice } from '../desktop/target-choice.ts'
 import { end } from '../net/disconnect.ts'
 import type { ProxyConnection } from '../session/connections.ts'
+import { Patience } from '../session/patience.ts'
 import type { SessionResult } from '../session/session.ts'
 import { INTERNAL } from '../wording/errors.ts'
 import { ENCODING } from './codec/encodings.ts'
@@ -46,7 +47,7 @@ export class VncConnection implements ProxyConnection {
   #relay: VncRelay | undefined
   #asking: NodeJS.Timeout | undefined
   /** Limits the time before the relay; from then on the policy's limits hold. */
-  readonly #idle: NodeJS.Timeout
+  readonly #idle: Patience
   #isLeaving = false
 
   constructor(options: ConnectionOptions) {
@@ -59,7 +60,7 @@ export class VncConnection implements ProxyConnection {
       if (message.kind === 'key' || message.kind === 'pointer') this.#idle.refresh()
       this.#display?.message(message)
     }
-    this.#idle = setTimeout(() => void this.#leave('failure', 'nothing was done in time'), OWN_SCREENS_MS)
+    this.#idle = new Patience(OWN_SCREENS_MS, () => void this.#leave('failure', 'nothing was done in time'))
     this.#run().catch(() => this.#leave('failure', INTERNAL))
   }
 
@@ -78,6 +79,8 @@ export class VncConnection implements ProxyConnection {
       bastion,
       display: () => this.#display ?? this.#beginOwn(),
       open: (choice, signal) => this.#open(choice, signal),
+      approvals: this.#options.connections.approvals,
+      onPatience: (milliseconds) => this.#idle.extend(milliseconds),
       signal: this.#abandon.signal,
     })
     const opened = identity.hasTarget ? await choice.reach({}) : await choice.fromList()
@@ -153,7 +156,7 @@ export class VncConnection implements ProxyConnection {
     const late = setTimeout(() => void this.#leave('failure', 'the viewer does not read'), RELEASE_MS)
     const state = await display.release().finally(() => clearTimeout(late))
     if (this.#isLeaving) return
-    clearTimeout(this.#idle)
+    this.#idle.stop()
     this.#display = undefined
     this.#relay = new VncRelay({
       viewer: this.#viewer,
@@ -222,7 +225,7 @@ export class VncConnection implements ProxyConnection {
     this.#abandon.abort(reason ?? 'the viewer has gone')
     this.#display?.close()
     clearInterval(this.#asking)
-    clearTimeout(this.#idle)
+    this.#idle.stop()
     end(stream)
     try {
       await this.#opening

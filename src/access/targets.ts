@@ -2,8 +2,11 @@
  * Resolves the target that a user means, and the user's rights there: the rules of docs/clients.md (login string,
  * Rights) over the rows that the store's joins return for this user. Pure.
  */
+import type { Wanted } from '../model/approvals.ts'
+import { quorumNow, wantedOf } from '../model/conditions.ts'
 import { formatCanonical, formatTarget, type WantedTarget } from '../model/login.ts'
 import { nameKey } from '../model/names.ts'
+import type { Id } from '../model/objects.ts'
 import { grantedRights, type Protocol, type Right } from '../model/rights.ts'
 import type { TargetRow } from '../store/store.ts'
 
@@ -23,6 +26,7 @@ export interface Target
     | 'serviceSubprotocols'
     | 'isRecorded'
     | 'recordingMode'
+    | 'conditions'
   > {
   rights: Right[]
   isRecorded: boolean
@@ -30,6 +34,23 @@ export interface Target
   isStrict: boolean
   authorizationIds: string[]
   authorizationNames: string[]
+  /**
+   * Number of approvers that have to agree; `authorizationIds` has one then. Absent if one of the authorizations needs
+   * none: those that need one count for nothing.
+   */
+  quorum?: number
+  /** Set if the user is asked for a reason. */
+  wanted?: { comment: Wanted; ticket: Wanted }
+  /** One of the authorizations is critical. */
+  isCritical?: true
+}
+
+/** How rows with conditions count. */
+export interface Counting {
+  /** The authorization of an accepted approval: it alone counts. */
+  approved?: Id
+  /** The rows are those outside of their timeframes. */
+  isOutside?: boolean
 }
 
 /** Protocols that each front can lead to: a terminal to all terminal protocols, a screen to its own kind. */
@@ -61,7 +82,7 @@ export function canonicalName(
 }
 
 /** Lists the targets that a front of this protocol leads to, each once, in the rows' order. */
-export function targetsOf(rows: readonly TargetRow[], front: Protocol): Target[] {
+export function targetsOf(rows: readonly TargetRow[], front: Protocol, counting: Counting = {}): Target[] {
   const byTarget = new Map<string, TargetRow[]>()
   for (const row of rows) {
     if (!REACHED_BY[front].includes(row.protocol)) continue
@@ -70,7 +91,10 @@ export function targetsOf(rows: readonly TargetRow[], front: Protocol): Target[]
     if (known) known.push(row)
     else byTarget.set(id, [row])
   }
-  return [...byTarget.values()].map(merged)
+  return [...byTarget.values()].flatMap((all) => {
+    const counted = chosen(all, counting)
+    return counted.rows.length === 0 ? [] : [merged(counted)]
+  })
 }
 
 /**
@@ -81,8 +105,13 @@ export function targetsOf(rows: readonly TargetRow[], front: Protocol): Target[]
  *   else that login by interactive login. An empty domain means no stored account.
  * - No service: the only one of the front's own protocol, else the only one that the front leads to.
  */
-export function resolveTarget(rows: readonly TargetRow[], wanted: WantedTarget, front: Protocol): Resolution {
-  const there = targetsOf(rows, front).filter(
+export function resolveTarget(
+  rows: readonly TargetRow[],
+  wanted: WantedTarget,
+  front: Protocol,
+  counting?: Counting,
+): Resolution {
+  const there = targetsOf(rows, front, counting).filter(
     (target) => isSame(target.deviceName, wanted.device) && isSame(target.serviceName, wanted.service),
   )
   const own = wanted.service === undefined ? there.filter(({ protocol }) => protocol === front) : []
@@ -125,24 +154,55 @@ function isSame(name: string, want: string | undefined): boolean {
   return want === undefined || nameKey(name) === nameKey(want)
 }
 
-function merged(rows: readonly TargetRow[]): Target {
+/** The rows of one target that count, and how many approvers have to agree. */
+interface Chosen {
+  rows: readonly TargetRow[]
+  quorum: number
+}
+
+/**
+ * Returns the rows that need no approval and grant a right; if there are none, the first that needs one: never rights
+ * of both kinds.
+ */
+function chosen(rows: readonly TargetRow[], { approved, isOutside = false }: Counting): Chosen {
+  const quorumOf = (row: TargetRow) => quorumNow(row.conditions, !isOutside)
+  if (approved !== undefined)
+    return { rows: rows.filter(({ authorizationId }) => authorizationId === approved), quorum: 0 }
+  const open = rows.filter((row) => quorumOf(row) === 0)
+  const asking = rows.find((row) => (quorumOf(row) ?? 0) > 0)
+  if (!asking || rightsOf(open).length > 0) return { rows: open, quorum: 0 }
+  return { rows: [asking], quorum: quorumOf(asking) ?? 0 }
+}
+
+function rightsOf(rows: readonly TargetRow[]): Right[] {
+  const [first] = rows
+  if (!first) return []
+  const granted = rows.map((row) => row.authorizationSubprotocols)
+  return grantedRights(first.protocol, granted, first.serviceSubprotocols)
+}
+
+function merged({ rows, quorum }: Chosen): Target {
   const {
     authorizationId: _id,
     authorizationName: _name,
     authorizationSubprotocols: _granted,
-    serviceSubprotocols,
     isRecorded: _recorded,
     recordingMode: _mode,
+    conditions: _conditions,
+    serviceSubprotocols: _allowed,
     ...target
   } = rows[0]!
-  const granted = rows.map((row) => row.authorizationSubprotocols)
+  const wanted = wantedOf(rows.map(({ conditions }) => conditions))
   return {
     ...target,
-    rights: grantedRights(target.protocol, granted, serviceSubprotocols),
+    rights: rightsOf(rows),
     // One authorization that requires recording is enough.
     isRecorded: rows.some((row) => row.isRecorded),
     isStrict: rows.some((row) => row.isRecorded && row.recordingMode === 'strict'),
     authorizationIds: rows.map((row) => row.authorizationId),
     authorizationNames: rows.map((row) => row.authorizationName),
+    ...(quorum > 0 && { quorum }),
+    ...((wanted.comment !== 'none' || wanted.ticket !== 'none') && { wanted }),
+    ...(rows.some(({ conditions }) => conditions?.isCritical) && { isCritical: true as const }),
   }
 }

@@ -217,6 +217,7 @@ export class Broker {
       feeds: () => this.#feeds.feeds,
       freeBytes: () => freeBytes(parts.recordingService.root),
       isDatabaseAway: () => reach.away !== undefined,
+      pendingApprovals: () => parts.store.approvals.pending(),
       takeDelays: () => this.#fronts?.takeDelays() ?? [],
       ...(this.#uploader && { uploads: this.#uploadMetrics(this.#uploader) }),
     })
@@ -348,6 +349,7 @@ export class Broker {
       runsElsewhere: (session) => this.#gate.elsewhere.has(session),
     })
     for (const line of report) logger.warn(line)
+    await this.#gate.approvals.cancelAbandoned()
     await this.#deletion.finish()
     await this.#prepareSearch()
     await this.#uploader?.start()
@@ -557,6 +559,11 @@ export class Broker {
     endExpiredCheckouts(this.#parts.store, this.#audit, Date.now()).catch((error: unknown) => {
       this.#options.logger.error({ error }, 'checkouts that are over could not be ended')
     })
+    const { approvals } = this.#gate
+    const ended = approvals.expireOverdue().then(() => approvals.endRevokedCheckouts())
+    ended.catch((error: unknown) => {
+      this.#options.logger.error({ error }, 'requests for approval that are over could not be ended')
+    })
   }
 
   #enforceRetention(): void {
@@ -611,6 +618,7 @@ export class Broker {
       passwords: this.#parts.passwords,
       audit: this.#audit,
       sessionControl: this.#gate,
+      approvals: this.#gate.approvals,
       tickets: this.#gate.tickets,
       rdpAddress: this.#rdpPort === undefined ? undefined : { host: hostname, port: this.#rdpPort },
       recordings: this.#exports,

@@ -24,6 +24,7 @@ export interface MetricsOptions {
   /** Returns the free space of the recordings' volume. */
   freeBytes: () => Promise<number>
   isDatabaseAway: () => boolean
+  pendingApprovals: () => Promise<number>
   /** Returns the longest delay of each session worker's event loop since the last call, in milliseconds. */
   takeDelays: () => readonly number[]
   /** Absent without an object store. */
@@ -46,6 +47,7 @@ export function createMetrics({
   feeds,
   freeBytes,
   isDatabaseAway,
+  pendingApprovals,
   takeDelays,
   uploads,
 }: MetricsOptions) {
@@ -71,6 +73,15 @@ export function createMetrics({
     registers,
     async collect() {
       this.set(await freeBytes().catch(() => Number.NaN))
+    },
+  })
+
+  new Gauge({
+    name: 'sallyport_approvals_pending',
+    help: 'Requests for approval that wait for an answer.',
+    registers,
+    async collect() {
+      this.set(await pendingApprovals().catch(() => Number.NaN))
     },
   })
 

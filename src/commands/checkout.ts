@@ -1,10 +1,10 @@
 /** `sallyport checkout` and `sallyport checkin`: a secret by hand, or for a script. */
 import { readFileSync } from 'node:fs'
 import type { ParseArgsOptionsConfig } from 'node:util'
-import { parseDuration } from '../config/units.ts'
+import { answerTo, askApproval, secondsOption } from './approvals.ts'
 import { type Command, type Invocation, onlyWord, textOption, UsageError } from './command.ts'
 import { forStream } from './output.ts'
-import { notOfApi, REMOTE_OPTIONS, Remote } from './remote.ts'
+import { notOfApi, REMOTE_OPTIONS, Remote, RemoteError } from './remote.ts'
 
 export const WISH_OPTIONS = {
   duration: { type: 'string' },
@@ -34,7 +34,7 @@ export async function checkOut(
   const [comment, ticket, format] = ['comment', 'ticket', 'key-format'].map((one) =>
     textOption(invocation, one),
   )
-  const duration = durationOf(invocation)
+  const duration = secondsOption(invocation, 'duration')
   const body = {
     ...(duration !== undefined && { duration }),
     ...(comment !== undefined && { comment }),
@@ -67,38 +67,69 @@ export async function checkIn(remote: Remote, account: string, id: string): Prom
 
 const pathOf = (account: string, action: string) => `/accounts/${encodeURIComponent(account)}/${action}`
 
-function durationOf(invocation: Invocation): number | undefined {
-  const text = textOption(invocation, 'duration')
-  if (text === undefined) return undefined
-  try {
-    return Math.ceil(parseDuration(text) / 1000)
-  } catch (error) {
-    throw new UsageError(`--duration: ${(error as Error).message}`)
-  }
-}
-
 export const checkout: Command = {
   synopsis: [
     [
       'checkout ACCOUNT@DOMAIN[@DEVICE] --url URL --user NAME',
-      'print the login, the password or key of an account, and until when (--json: as an object)',
+      'print the login, the password or key of an account, and until when (--json: as an object); --wait asks for an approval if it needs one',
     ],
   ],
   options: {
     ...REMOTE_OPTIONS,
     ...WISH_OPTIONS,
     'passphrase-file': { type: 'string' },
+    wait: { type: 'boolean' },
     json: { type: 'boolean' },
   },
   async run(invocation) {
     const account = onlyWord(invocation.words, 'checkout ACCOUNT@DOMAIN[@DEVICE]')
     const file = textOption(invocation, 'passphrase-file')
     const wish = file === undefined ? {} : { passphrase: readFileSync(file, 'utf8').replace(/\r?\n$/, '') }
-    const out = await checkOut(new Remote(invocation), invocation, account, wish)
+    const remote = new Remote(invocation)
+    const out = await waitingFor(remote, invocation, account, () =>
+      checkOut(remote, invocation, account, wish),
+    )
     const text = invocation.options['json'] === true ? JSON.stringify(out) : linesOf(out)
     process.stdout.write(`${forStream(text, process.stdout)}\n`)
     return 0
   },
+}
+
+/** Does the work; if it needs an approval, and `--wait` is given, asks for one, waits, and does it then. */
+async function waitingFor<T>(
+  remote: Remote,
+  invocation: Invocation,
+  account: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    const waits = error instanceof RemoteError && error.code === 'approval_required'
+    if (!waits || invocation.options['wait'] !== true) throw error
+  }
+  const [comment, ticket] = ['comment', 'ticket'].map((one) => textOption(invocation, one))
+  const duration = secondsOption(invocation, 'duration')
+  const asked = await askApproval(remote, {
+    account,
+    ...(comment !== undefined && { comment }),
+    ...(ticket !== undefined && { ticket }),
+    ...(duration !== undefined && { duration }),
+  })
+  process.stderr.write(`waiting for an answer to the request ${asked.id}, until ${asked.timeout}\n`)
+  const interrupted = new AbortController()
+  const stop = () => interrupted.abort()
+  process.once('SIGINT', stop).once('SIGTERM', stop)
+  try {
+    const answered = await answerTo(remote, asked.id, interrupted.signal)
+    if (answered.status !== 'accepted') {
+      const why = answered.ended_comment ? `: ${answered.ended_comment}` : ''
+      throw new Error(`the request ${asked.id} was not accepted, but ${answered.status}${why}`)
+    }
+  } finally {
+    process.off('SIGINT', stop).off('SIGTERM', stop)
+  }
+  return await work()
 }
 
 const linesOf = (out: HandedOut): string =>

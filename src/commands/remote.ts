@@ -33,10 +33,13 @@ const MAX_KEY_BYTES = 1024
 export class RemoteError extends Error {
   override readonly name = 'RemoteError'
   readonly status: number
+  /** The API's code, if the answer is one of the API. */
+  readonly code: string | undefined
 
-  constructor(status: number, message: string) {
+  constructor(status: number, message: string, code?: string) {
     super(message)
     this.status = status
+    this.code = code
   }
 }
 
@@ -73,17 +76,33 @@ export class Remote {
    * @throws RemoteError if the broker refuses it, Error with what to do if there is no answer, or `signal` aborted it
    */
   post(path: string, body: object, signal?: AbortSignal): Promise<unknown> {
-    const text = JSON.stringify(body)
+    return this.#send('POST', path, { body, ...(signal && { signal }) })
+  }
+
+  /** Reads an object or a list, with the same errors. */
+  get(path: string, query?: URLSearchParams): Promise<unknown> {
+    return this.#send('GET', path, query ? { query } : {})
+  }
+
+  #send(
+    method: 'GET' | 'POST',
+    path: string,
+    { body, query, signal }: { body?: object; query?: URLSearchParams; signal?: AbortSignal },
+  ): Promise<unknown> {
+    const text = body === undefined ? '' : JSON.stringify(body)
     const url = new URL(this.#base)
     url.pathname += path
+    if (query) url.search = query.toString()
     return new Promise((resolve, reject) => {
       const failed = (error: Error) => reject(new Error(`${this.#base.host}: ${wordsOf(error)}`))
       const sent = request(url, {
-        method: 'POST',
+        method,
         headers: {
           ...this.#headers,
-          'content-type': 'application/json',
-          'content-length': Buffer.byteLength(text),
+          ...(body !== undefined && {
+            'content-type': 'application/json',
+            'content-length': Buffer.byteLength(text),
+          }),
         },
         timeout: TIMEOUT_MS,
         // NODE_TLS_REJECT_UNAUTHORIZED would decide otherwise.
@@ -170,7 +189,7 @@ function bodyOf(status: number, text: string): unknown {
   }
   if (typeof description !== 'string' || !Array.isArray(details)) throw notOfApi(status)
   const more = details.map(({ field, message }) => (field === undefined ? message : `${field}: ${message}`))
-  throw new RemoteError(status, [`${description} (${error})`, ...more].join('; '))
+  throw new RemoteError(status, [`${description} (${error})`, ...more].join('; '), error)
 }
 
 function parsed(text: string): unknown {

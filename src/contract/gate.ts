@@ -105,6 +105,8 @@ export interface Challenge {
   title: string
   instructions: string
   prompts: { text: string; echo: boolean }[]
+  /** For clients that cannot be prompted: how they get on without. */
+  hint?: string
 }
 
 /** A signed-in user or guest. Later requests carry `token`, which is valid until `leave`. */

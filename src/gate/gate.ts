@@ -43,6 +43,9 @@ import { keepDialled } from '../sockets/dialled.ts'
 import { connectPrivileged } from '../sockets/privileged-port.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/vault.ts'
+import { ApprovalEnds } from './approval-ends.ts'
+import { OVER } from './approval-look.ts'
+import { Approvals } from './approvals.ts'
 import { Arrears } from './arrears.ts'
 import { UNAVAILABLE, whileThere } from './away.ts'
 import { accountFor, accountOf, endedRecording } from './closing.ts'
@@ -68,6 +71,7 @@ import { SignIns, whoFields } from './sign-ins.ts'
 import { Suspensions } from './suspensions.ts'
 import { TicketOffice } from './ticket-office.ts'
 import { Tickets } from './tickets.ts'
+import { Waits } from './waits.ts'
 import { type Telling, Withdrawals } from './withdrawals.ts'
 
 export interface GateOptions {
@@ -104,6 +108,10 @@ export class BrokerGate implements Gate {
   readonly #suspensions: Suspensions
   readonly #arrears: Arrears
   readonly #listeners = new Set<(notice: GateNotice) => void>()
+  readonly #waits: Waits
+  readonly #approvalEnds = new ApprovalEnds()
+  /** Asks approvers, and takes their answers. */
+  readonly approvals: Approvals
   /** Hands out one-time tickets. */
   readonly tickets: TicketOffice
 
@@ -111,6 +119,13 @@ export class BrokerGate implements Gate {
     this.#options = options
     const { audit, now, onUnreadable, store, vault } = options
     this.#arrears = new Arrears(store.reach)
+    this.approvals = new Approvals({ store, audit, now })
+    this.#waits = new Waits({
+      approvals: this.approvals,
+      store: store.approvals,
+      notify: (notice) => this.#notify(notice),
+      now,
+    })
     this.#review = new Review({
       ...options,
       running: this.#running,
@@ -119,6 +134,7 @@ export class BrokerGate implements Gate {
         await this.#signIns.review(...reviewed)
         await this.tickets.review(...reviewed)
         await this.#invitations.review(...reviewed)
+        await this.#waits.review(reviewed[2])
       },
       bases: () => this.#bases(),
     })
@@ -143,11 +159,18 @@ export class BrokerGate implements Gate {
       tickets,
       invitations: this.#invitations,
       grounds,
+      reasonAhead: (user, target) => this.#opening.reasonAhead(user, target),
       onWithdrawn: (identity, reason) => notify({ type: 'leave', identity, reason }),
     })
     this.#live = new LiveSessions({ drawer: options.drawer, notify: (notice) => this.#notify(notice) })
     this.#suspensions = new Suspensions({ audit, notify, now })
-    this.#opening = new Opening({ ...options, running: this.#running, grounds })
+    this.#opening = new Opening({
+      ...options,
+      running: this.#running,
+      grounds,
+      approvals: this.approvals,
+      waits: this.#waits,
+    })
     this.#hostKeys = new HostKeyJudge(options.store.hostKeys, options.audit, options.now)
   }
 
@@ -192,6 +215,7 @@ export class BrokerGate implements Gate {
     const answer = await this.#opening.open(signedIn, request, onRunning)
     if (answer.result !== 'opened') return answer
     const running = this.#running.get(answer.session.id)
+    this.#approvalEnds.add(running)
     // Covers rights that were removed while the session was being opened, before a review could see it.
     const flaw = await this.#review.flawOf(running).catch(async (error: unknown) => {
       // Its proxy gets no session that it could close.
@@ -340,12 +364,18 @@ export class BrokerGate implements Gate {
     this.#running.get(session)
   }
 
-  async withdraw({ identity }: { identity: string; approval: string }): Promise<void> {
-    if (!this.#signIns.has(identity)) throw new Error('this identity is no longer signed in')
+  async withdraw({ identity, approval }: { identity: string; approval: string }): Promise<void> {
+    await this.#withdraw(this.#waits.remove(identity, approval))
+  }
+
+  /** Cancels the requests of clients that have gone. */
+  async #withdraw(approvals: readonly Id[]): Promise<void> {
+    for (const id of approvals) await this.#arrears.write(() => this.approvals.cancelOwn(id))
   }
 
   async leave({ identity }: { identity: string }): Promise<void> {
     this.#signIns.forget(identity)
+    await this.#withdraw(this.#waits.remove(identity))
     await this.#invitations.onGuestClosed(identity)
   }
 
@@ -485,8 +515,21 @@ export class BrokerGate implements Gate {
    * events are written. Rejects if any of it failed, after the rest is done. While the database is away, ends the
    * sessions whose known time has come.
    */
-  review(): Promise<void> {
-    return this.#options.store.reach.away ? this.#review.runWithoutStore() : this.#review.run()
+  async review(): Promise<void> {
+    const isAway = this.#options.store.reach.away !== undefined
+    await this.#endApproved()
+    if (!isAway) await this.#waits.tick()
+    await (isAway ? this.#review.runWithoutStore() : this.#review.run())
+  }
+
+  /** Warns and ends the sessions whose approvals come to their end. */
+  async #endApproved(): Promise<void> {
+    const { over, warned } = this.#approvalEnds.due(this.#options.now(), this.#running)
+    for (const [{ id }, text] of warned) this.#notify({ type: 'tell', session: id, text })
+    if (over.length === 0) return
+    const withdrawals = new Withdrawals()
+    await withdrawals.each(over, async (session) => this.#stop(session, OVER))
+    await withdrawals.tell()
   }
 
   /** Does the same for all that runs, after the database was away: another server may have taken over. */

@@ -18,13 +18,16 @@ export function wipe(kept: KeptSecrets): void {
   delete kept.answered
 }
 
-/** Returns what to prompt for during the sign-in, and whether to keep the sign-in's password. */
+/**
+ * Returns what to prompt for during the sign-in, whether to keep the sign-in's password, and the target that the
+ * login string names, if there is one.
+ */
 export async function logonAhead(
   access: Pick<AccessQueries, 'sessionTargets' | 'hasMapping'>,
   { userId, login }: Pick<SignedIn, 'userId' | 'login'>,
   protocol: Protocol,
   hasPassword: boolean,
-): Promise<{ keepsPassword: boolean; question?: LogonQuestion }> {
+): Promise<{ keepsPassword: boolean; question?: LogonQuestion; target?: Target }> {
   const wanted = login.target
   if (!wanted) return { keepsPassword: hasPassword && (await access.hasMapping(userId)) }
   const rows = await access.sessionTargets(userId, { device: wanted.device })
@@ -32,11 +35,11 @@ export async function logonAhead(
   // A refusal is left to the opening of the session, which gives its reason and its event.
   if (resolution.result !== 'found' || resolution.target.rights.length === 0) return { keepsPassword: false }
   const { target } = resolution
-  if (target.kind === 'account' || logsInItself(target)) return { keepsPassword: false }
-  if (target.kind === 'mapping' && hasPassword) return { keepsPassword: true }
+  if (target.kind === 'account' || logsInItself(target)) return { keepsPassword: false, target }
+  if (target.kind === 'mapping' && hasPassword) return { keepsPassword: true, target }
   // Other prompts come when the session is opened.
   if (!asksAtSignIn(protocol)) return { keepsPassword: false }
-  return { keepsPassword: false, question: questionFor(target) }
+  return { keepsPassword: false, question: questionFor(target), target }
 }
 
 /** Whether the user logs in at the target's own prompts: a terminal is all that there is. */

@@ -9,7 +9,7 @@ import type { RecordingGrant } from '../../recordings/container/grant.ts'
 import { canonicalName, resolveTarget, type Target } from '../access/targets.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { EventFields } from '../audit/events/fields.ts'
-import type { OpenAnswer, OpenRequest } from '../contract/gate.ts'
+import type { OpenAnswer, OpenRequest, ReasonQuestion } from '../contract/gate.ts'
 import { type Basis, type Grounds, keyOf } from '../identity/basis.ts'
 import { type CertificateLimits, limitsOf } from '../identity/certificate-options.ts'
 import { formatTarget, parseTargetName, type WantedTarget } from '../model/login.ts'
@@ -17,8 +17,9 @@ import type { Id, User } from '../model/objects.ts'
 import type { Protocol, Right } from '../model/rights.ts'
 import { Secret } from '../model/secret.ts'
 import type { RecordingService } from '../recording-service/service.ts'
-import type { Store } from '../store/store.ts'
+import type { Store, TargetRow } from '../store/store.ts'
 import type { Vault } from '../vault/vault.ts'
+import { approvalOf, type Clearance, ClearanceDesk, type ClearanceOptions } from './clearance.ts'
 import { Denial } from './denial.ts'
 import { HandOut, SPENT } from './hand-out.ts'
 import { claimAccount } from './lock.ts'
@@ -40,15 +41,13 @@ import type { SignedIn } from './signed-in.ts'
 export const MAX_SESSIONS_PER_USER = 500
 export const MAX_SESSIONS = 10_000
 
-export interface OpeningOptions {
+export interface OpeningOptions extends Omit<ClearanceOptions, 'store'> {
   store: Store
   vault: Vault
   audit: Audit
   recordings: RecordingService
   running: RunningSessions
   grounds: () => Grounds
-  /** Milliseconds since the epoch. */
-  now: () => number
 }
 
 /** Target that the user may open, and the limits of the user's certificate. */
@@ -57,8 +56,12 @@ interface Allowed {
   limits: CertificateLimits | undefined
 }
 
+/** What a target is opened by, and with which rights. */
+type Cleared = Clearance & { target: Target }
+
 export class Opening {
   readonly #options: OpeningOptions
+  readonly #desk: ClearanceDesk
   #draining: string | undefined
   /** Number of openings in progress. */
   #open = 0
@@ -66,6 +69,7 @@ export class Opening {
 
   constructor(options: OpeningOptions) {
     this.#options = options
+    this.#desk = new ClearanceDesk(options)
   }
 
   /**
@@ -82,6 +86,11 @@ export class Opening {
         resolve()
       }
     })
+  }
+
+  /** Returns the question of a reason without which no session opens there, or undefined. */
+  async reasonAhead(userId: Id, target: Target): Promise<ReasonQuestion | undefined> {
+    return await this.#desk.questionAhead(userId, target)
   }
 
   /** Accepts new sessions again. */
@@ -109,19 +118,26 @@ export class Opening {
     onRunning: ((session: Id) => void) | undefined,
   ): Promise<OpenAnswer> {
     const { target: chosen } = request
+    const { reason } = signedIn
+    if (chosen === undefined && !request.reason && reason) request = { ...request, reason }
     const wanted = chosen === undefined || signedIn.isBound ? signedIn.login.target : parseTargetName(chosen)
     if (!wanted) return { result: 'denied', message: 'no target was named' }
     let where: EventFields = Object.fromEntries(Object.entries(wanted).filter(([, name]) => name !== ''))
     try {
       if (this.#draining !== undefined) throw new Denial(this.#draining)
       const person = await this.#person(signedIn, wanted)
-      const found = await this.#found(signedIn, wanted, request.protocol)
-      where = targetFields(found)
-      const allowed = allowedAt(found, signedIn.basis)
+      const [asked, rows] = await this.#found(signedIn, wanted, request.protocol)
+      where = targetFields(asked)
+      allowedAt(asked, signedIn.basis)
       this.#requirePlace(person)
-      return await oncePerProof(signedIn, found, () =>
-        this.#withAccount(person, found.accountId, () =>
-          this.#prepare(person, signedIn, request, allowed, onRunning),
+      const cleared = await this.#cleared(person, signedIn, request, asked, rows)
+      if ('result' in cleared) return cleared
+      const allowed = allowedAt(cleared.target, signedIn.basis)
+      return await this.#using(cleared, () =>
+        oncePerProof(signedIn, asked, () =>
+          this.#withAccount(person, asked.accountId, () =>
+            this.#prepare(person, signedIn, request, { ...allowed, cleared }, onRunning),
+          ),
         ),
       )
     } catch (error) {
@@ -149,12 +165,62 @@ export class Opening {
     )
   }
 
+  /** Returns what the target is opened by, or the answer that asks for it. @throws Denial */
+  async #cleared(
+    person: User,
+    signedIn: SignedIn,
+    request: OpenRequest,
+    asked: Target,
+    rows: readonly TargetRow[],
+  ): Promise<Cleared | OpenAnswer> {
+    if (asked.quorum === undefined) {
+      const given = this.#desk.reasonFor(asked, request)
+      return 'result' in given ? given : { ...given, target: asked }
+    }
+    const waited =
+      request.approval === undefined
+        ? undefined
+        : await this.#desk.waitedFor(request.approval, person, asked, request)
+    if (waited && 'result' in waited) return waited
+    const usable = waited ? [waited] : await this.#desk.usable(person.id, asked)
+    for (const approval of usable) {
+      const { accountName: account, domainName: domain, deviceName: device, serviceName: service } = asked
+      const counting = { approved: approval.authorizationId }
+      const resolution = resolveTarget(rows, { account, domain, device, service }, request.protocol, counting)
+      if (resolution.result !== 'found') continue
+      const { comment, ticket } = approval
+      return { approval, reason: { comment, ticket }, target: resolution.target }
+    }
+    if (waited) throw new Denial('the authorization of the approval is gone')
+    const from = { ...whoFields(signedIn), ...targetFields(asked) }
+    const { target_host: _host, ...fields } = from
+    return await this.#desk.ask(person, signedIn, asked, request, fields)
+  }
+
+  /** Counts a use of the approval, unless no session comes of it. @throws Denial */
+  async #using({ approval }: Clearance, open: () => Promise<OpenAnswer>): Promise<OpenAnswer> {
+    if (!approval) return await open()
+    await this.#desk.use(approval)
+    let isOpened = false
+    try {
+      const answer = await open()
+      isOpened = answer.result === 'opened'
+      return answer
+    } finally {
+      if (!isOpened) await this.#desk.release(approval)
+    }
+  }
+
   /** @throws Denial */
-  async #found({ userId }: SignedIn, wanted: WantedTarget, protocol: Protocol): Promise<Target> {
+  async #found(
+    { userId }: SignedIn,
+    wanted: WantedTarget,
+    protocol: Protocol,
+  ): Promise<[Target, readonly TargetRow[]]> {
     const rows = await this.#options.store.access.sessionTargets(userId, { device: wanted.device })
     const resolution = resolveTarget(rows, wanted, protocol)
     if (resolution.result !== 'found') throw new Denial(resolution.message)
-    return resolution.target
+    return [resolution.target, rows]
   }
 
   /** @throws Denial if as many sessions are open as may be */
@@ -189,7 +255,7 @@ export class Opening {
     person: User,
     signedIn: SignedIn,
     request: OpenRequest,
-    { found, limits }: Allowed,
+    { found, limits, cleared }: Allowed & { cleared: Cleared },
     onRunning?: (session: Id) => void,
   ): Promise<OpenAnswer> {
     const { store, now } = this.#options
@@ -213,6 +279,8 @@ export class Opening {
       tellsWatched: ssh.tellWatched,
       basis,
       hostCaKeys: ssh.hostCaKeys,
+      ...(cleared.approval && { approval: approvalOf(cleared.approval) }),
+      ...(cleared.reason && { reason: cleared.reason }),
       usesPrivilegedPort: target.protocol === 'RLOGIN' && terms.policy.login.privilegedPort,
     }
     const access = await accessFor(this.#options, session, terms, logon)
@@ -236,6 +304,7 @@ export class Opening {
         host: target.host,
         protocol: target.protocol,
         ...(target.isStrict && { recording_mode: 'strict' }),
+        ...(session.approval && { approval: session.approval.id }),
       })
       session.recording = {
         path: join(directory, FILE_NAME),
@@ -259,6 +328,9 @@ export class Opening {
       authorization,
       ...(target.kind !== 'account' && { method: target.kind }),
       ...(serial !== undefined && { object_type: 'certificate', object: String(serial) }),
+      ...(session.reason && { reason: session.reason.comment, ticket: session.reason.ticket }),
+      ...(session.approval && { approval: session.approval.id }),
+      ...(target.isCritical && { critical: 'true' }),
     })
     await opening.catch((error: unknown) => {
       recordings.onClosed(session.id)

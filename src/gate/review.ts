@@ -6,6 +6,7 @@
 import { type Basis, Grounds, type GroundsOptions } from '../identity/basis.ts'
 import type { Id } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
+import { ApprovalLook } from './approval-look.ts'
 import { Changes } from './changes.ts'
 import { Due } from './due.ts'
 import type { RunningSession, RunningSessions } from './running.ts'
@@ -22,7 +23,7 @@ export const REVIEW_INTERVAL_MS = 1000
 const OVER = 'the user, the API key or the certificate of the sign-in has expired'
 
 export interface ReviewOptions extends GroundsOptions {
-  store: GroundsOptions['store'] & Pick<Store, 'access' | 'changes'>
+  store: GroundsOptions['store'] & Pick<Store, 'access' | 'approvals' | 'changes'>
   running: RunningSessions
   /** Ends the session, even if it was stopped before. Returns a function that writes the event. */
   stop: (session: RunningSession, reason: string) => Telling | undefined
@@ -119,7 +120,8 @@ export class Review {
     try {
       return (
         (await this.grounds().flawOf(session.basis, session.source.address)) ??
-        (await new TargetLook(this.#options.store).flawOf(session))
+        (await new TargetLook(this.#options.store).flawOf(session)) ??
+        (await new ApprovalLook(this.#options).flawOf(session))
       )
     } catch (error) {
       this.watch(session.basis)
@@ -168,6 +170,7 @@ export class Review {
     const { running, stop, others, store } = this.#options
     const grounds = this.grounds()
     const targets = new TargetLook(store)
+    const approvals = new ApprovalLook(this.#options)
     const isTouched = (session: RunningSession) =>
       session.isWithdrawn === undefined && touched.hasSession(session)
     const sessions = await chosen(running, isTouched)
@@ -180,6 +183,10 @@ export class Review {
       {
         prepare: (some: readonly RunningSession[]) => targets.prepare(some),
         flawOf: (session: RunningSession) => targets.flawOf(session),
+      },
+      {
+        prepare: (some: readonly RunningSession[]) => approvals.prepare(some),
+        flawOf: (session: RunningSession) => approvals.flawOf(session),
       },
     ]) {
       await withdrawals.each(

@@ -2,13 +2,22 @@
 
 import type { Target } from '../access/targets.ts'
 import type { EventFields } from '../audit/events/fields.ts'
-import type { Source } from '../contract/gate.ts'
+import type { Reason, Source } from '../contract/gate.ts'
 import { apiKeyOf, type Basis } from '../identity/basis.ts'
 import type { Id, SessionRecord } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { ElsewhereSession } from './elsewhere.ts'
 import type { HandOut } from './hand-out.ts'
 import type { Hold, HoldCause } from './holds.ts'
+
+/** The approval of a running session. */
+export interface SessionApproval {
+  id: Id
+  authorizationId: Id
+  /** Milliseconds since the epoch. */
+  end: number
+  isWarned?: true
+}
 
 export interface RunningSession {
   id: Id
@@ -31,6 +40,10 @@ export interface RunningSession {
   basis: Basis
   /** The stored credentials that wait for the target's host key. Absent once they are handed out. */
   handOut?: HandOut
+  /** Set if it was opened by an approval. */
+  approval?: SessionApproval
+  /** The user's reason, if one was given. */
+  reason?: Pick<Reason, 'comment' | 'ticket'>
   /** Why the session has to end, once a stop has been requested. */
   stopped?: string
   /** Why the client's input is held, by cause. */
@@ -108,7 +121,7 @@ export class RunningSessions {
 
 /** Returns the store's row of a session that begins. */
 export function recordOf(session: RunningSession, authorization: string): SessionRecord {
-  const { id, begin, user, source, target, isRecorded, basis } = session
+  const { id, begin, user, source, target, isRecorded, basis, approval, reason } = session
   const apiKey = apiKeyOf(basis)
   return {
     id,
@@ -127,8 +140,15 @@ export function recordOf(session: RunningSession, authorization: string): Sessio
     bytesIn: 0,
     bytesOut: 0,
     ...(apiKey !== undefined && { apiKey }),
+    ...(approval && { approval: approval.id }),
+    ...(reason && reasonOf(reason)),
     ...(isRecorded && { recording: { state: 'open', size: 0, frames: 0, digest: '' } }),
   }
+}
+
+/** Returns what is there of a reason. */
+function reasonOf({ comment, ticket }: Pick<Reason, 'comment' | 'ticket'>) {
+  return { ...(comment !== '' && { comment }), ...(ticket !== '' && { ticket }) }
 }
 
 /**

@@ -1,12 +1,11 @@
 /** Sign-ins and their tokens: a proxy authenticates once, and holds the token afterwards. */
-import { randomBytes } from 'node:crypto'
+import type { Target } from '../access/targets.ts'
 import type { Audit, FieldsOf } from '../audit/events/catalogue.ts'
 import type {
   AnswersProof,
   AuthenticateAnswer,
   AuthenticateRequest,
-  Challenge,
-  LogonQuestion,
+  ReasonQuestion,
   Source,
 } from '../contract/gate.ts'
 import { apiKeyOf, type Basis, type Grounds, passwordProof } from '../identity/basis.ts'
@@ -17,21 +16,19 @@ import { fingerprintOf } from '../identity/public-key.ts'
 import { parseLogin } from '../model/login.ts'
 import type { NtlmProof } from '../model/ntlm-auth.ts'
 import type { Id } from '../model/objects.ts'
-import type { Protocol } from '../model/rights.ts'
+import { asksAtSignIn, type Protocol } from '../model/rights.ts'
 import { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
+import { AskedQuestions } from './asked-questions.ts'
 import type { Invitations } from './invitations.ts'
-import { askedAgain, challengeOf, logonAhead, logonOf, wipe } from './logons.ts'
-import type { SignedIn } from './signed-in.ts'
+import { logonAhead, wipe } from './logons.ts'
+import { newToken, type SignedIn } from './signed-in.ts'
 import { isOfTickets, type Ticket, type Tickets } from './tickets.ts'
 import type { Touched } from './touched.ts'
 import { UsedSignatures } from './used-signatures.ts'
 import { chosen, type Withdrawals } from './withdrawals.ts'
 
 const REPLAYED = 'used_signature'
-
-/** Limit of challenges that wait for their answers; fronts limit those of their clients far below. */
-export const MAX_CHALLENGES = 10_000
 
 export interface SignInOptions {
   store: Pick<Store, 'access'>
@@ -40,6 +37,8 @@ export interface SignInOptions {
   invitations: Pick<Invitations, 'byResponse' | 'byPassword' | 'enter'>
   audit: Audit
   grounds: () => Grounds
+  /** Returns the question of a reason without which a session there does not open, or undefined. */
+  reasonAhead: (userId: Id, target: Target) => Promise<ReasonQuestion | undefined>
   /** Called when a sign-in is no longer valid: the proxy ends the connection and shows the reason. */
   onWithdrawn: (token: string, reason: string) => void
   /** Milliseconds since the epoch. */
@@ -57,19 +56,10 @@ export function whoFields({ user, source, basis }: SignedIn): FieldsOf<'session.
   }
 }
 
-/** An authenticated user who is prompted for credentials at the target. */
-interface Asked {
-  signedIn: SignedIn
-  displayName: string
-  /** Login string as received: answers under another one are rejected. */
-  login: string
-  question: LogonQuestion
-}
-
 export class SignIns {
   readonly #options: SignInOptions
   readonly #byToken = new Map<string, SignedIn>()
-  readonly #asked = new Map<string, Asked>()
+  readonly #asked = new AskedQuestions()
   readonly #signatures = new UsedSignatures()
 
   constructor(options: SignInOptions) {
@@ -147,12 +137,17 @@ export class SignIns {
     }
     const password = 'password' in proof ? proof.password : undefined
     const ahead = await logonAhead(store.access, signedIn, protocol, password !== undefined)
-    if (ahead.question) {
-      const { displayName } = user
-      return this.#ask({ signedIn, displayName, login, question: ahead.question })
+    const { displayName } = user
+    const { target, question: logon, keepsPassword } = ahead
+    const asksNow = target !== undefined && asksAtSignIn(protocol)
+    const reason = asksNow ? await this.#options.reasonAhead(user.id, target) : undefined
+    if (keepsPassword && password !== undefined) signedIn.kept.password = Secret.of(password)
+    if (reason) {
+      const question = { reason, ...(logon && { next: logon }) }
+      return this.#asked.ask({ signedIn, displayName, login, question })
     }
-    if (ahead.keepsPassword && password !== undefined) signedIn.kept.password = Secret.of(password)
-    return await this.#welcome(signedIn, user.displayName)
+    if (logon) return this.#asked.ask({ signedIn, displayName, login, question: { logon } })
+    return await this.#welcome(signedIn, displayName)
   }
 
   /** Uses the name inside the proof, whatever other name the client has sent. */
@@ -298,10 +293,10 @@ export class SignIns {
       },
     )
     await withdrawals.each(
-      await chosen(this.#asked, ([, { signedIn }]) => touched.hasBasis(signedIn.basis)),
+      await chosen(this.#asked.all, ([, { signedIn }]) => touched.hasBasis(signedIn.basis)),
       async ([id, { signedIn }]) => {
         if ((await grounds.flawOf(signedIn.basis, signedIn.source.address)) !== undefined)
-          this.#asked.delete(id)
+          this.#asked.forget(id)
         return undefined
       },
     )
@@ -324,35 +319,10 @@ export class SignIns {
     await this.#options.audit.record('auth.withdraw', { ...whoFields(signedIn), protocol, reason })
   }
 
-  #ask(asked: Asked): { result: 'challenge'; challenge: Challenge } {
-    const [oldest] = this.#asked.keys()
-    if (this.#asked.size >= MAX_CHALLENGES && oldest !== undefined) this.#asked.delete(oldest)
-    const id = newToken()
-    this.#asked.set(id, asked)
-    return { result: 'challenge', challenge: challengeOf(id, asked.question) }
-  }
-
   /** Handles the answers to a challenge: once, and only on the connection that got it. */
-  async #answered(
-    { challenge, answers }: AnswersProof,
-    login: string,
-    source: Source,
-  ): Promise<AuthenticateAnswer> {
-    const asked = this.#asked.get(challenge)
-    this.#asked.delete(challenge)
-    const from = asked?.signedIn.source
-    if (!asked || asked.login !== login || from?.address !== source.address || from.port !== source.port) {
-      return { result: 'rejected' }
-    }
-    const { signedIn, question, displayName } = asked
-    const logon = logonOf(answers, question)
-    const again = askedAgain(question, logon)
-    if (again) return this.#ask({ ...asked, question: again })
-    signedIn.kept.answered = {
-      ...(logon.login !== undefined && { login: logon.login }),
-      password: Secret.of(logon.password),
-    }
-    return await this.#welcome(signedIn, displayName)
+  async #answered(proof: AnswersProof, login: string, source: Source): Promise<AuthenticateAnswer> {
+    const outcome = this.#asked.answered(proof, login, source)
+    return 'signedIn' in outcome ? await this.#welcome(outcome.signedIn, outcome.displayName) : outcome
   }
 
   /** @throws Error for a token that is invalid, expired or another front's */
@@ -374,7 +344,7 @@ export class SignIns {
     const signedIn = this.#byToken.get(token)
     if (signedIn) wipe(signedIn.kept)
     this.#byToken.delete(token)
-    this.#asked.delete(token)
+    this.#asked.forget(token)
   }
 }
 
@@ -388,8 +358,4 @@ function keyFields({ key, certificate }: OfferedKey): FieldsOf<'auth.success'> {
     object_type: 'certificate',
     object: `${keyId.toString('utf8')} (serial ${serial}, CA ${fingerprintOf(authority.blob)})`,
   }
-}
-
-function newToken(): string {
-  return randomBytes(16).toString('base64url')
 }

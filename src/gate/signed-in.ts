@@ -1,5 +1,6 @@
 /** A signed-in user, as the gate keeps it. */
-import type { Source } from '../contract/gate.ts'
+import { randomBytes } from 'node:crypto'
+import type { Reason, Source } from '../contract/gate.ts'
 import type { Basis } from '../identity/basis.ts'
 import type { Login } from '../model/login.ts'
 import type { Id } from '../model/objects.ts'
@@ -16,6 +17,8 @@ export interface SignedIn {
   source: Source
   basis: Basis
   kept: KeptSecrets
+  /** The reason given during the sign-in, for the target of `login`. */
+  reason?: Reason
   /** Set for a sign-in by ticket: the target of `login` is the only one that may be opened. */
   isBound?: true
   /** The user was shown targets to choose from. */
@@ -34,4 +37,9 @@ export interface KeptSecrets {
    * Credentials typed during the sign-in for the target of the login string; the first session uses them up.
    */
   answered?: { login?: string; password: Secret }
+}
+
+/** Returns a token that cannot be guessed. */
+export function newToken(): string {
+  return randomBytes(16).toString('base64url')
 }

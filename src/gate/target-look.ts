@@ -27,14 +27,17 @@ export class TargetLook {
 
   /** Returns why the session has to end, as text for the user, or undefined if it may continue. */
   async flawOf(
-    session: Pick<RunningSession, 'userId' | 'target' | 'isRecorded'>,
+    session: Pick<RunningSession, 'userId' | 'target' | 'isRecorded' | 'approval'>,
   ): Promise<string | undefined> {
-    const { userId, target, isRecorded } = session
+    const { userId, target, isRecorded, approval } = session
     const { serviceId, accountId, kind, protocol } = target
     const key = keyOf({ userId, serviceId, accountId })
     if (!this.#granted.has(key)) await this.prepare([session])
-    const granted = targetsOf(this.#granted.get(key) ?? [], protocol).find((one) => one.kind === kind)
+    const counting = approval ? { approved: approval.authorizationId } : {}
+    const rows = this.#granted.get(key) ?? []
+    const granted = targetsOf(rows, protocol, counting).find((one) => one.kind === kind)
     if (!granted) return 'the authorization for this target is gone'
+    if (granted.quorum !== undefined) return 'sessions of this target need an approval from now on'
     if (!hasAll(granted, target)) return 'a right of this session was taken away'
     if (granted.isRecorded && !isRecorded) return 'sessions of this target are recorded from now on'
     return granted.isStrict && !target.isStrict

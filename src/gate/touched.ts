@@ -85,15 +85,22 @@ export class Touched {
     )
   }
 
-  hasSession({ userId, basis, target }: RunningSession): boolean {
+  hasSession({ userId, basis, target, approval }: RunningSession): boolean {
     return (
       this.hasUser(userId) ||
       this.hasBasis(basis) ||
       this.#has('service', target.serviceId) ||
       this.#has('device', target.deviceId) ||
+      (approval !== undefined && this.#has('approval', approval.id)) ||
       (target.accountId !== undefined && this.#has('account', target.accountId)) ||
       (target.domainId !== undefined && this.#has('domain', target.domainId))
     )
+  }
+
+  /** Returns those of the approvals that have changed. */
+  approvalsAmong(known: ReadonlyMap<Id, unknown>): Id[] {
+    if (this.#isAll) return [...known.keys()]
+    return [...(this.#ids.get('approval') ?? [])].filter((id) => known.has(id))
   }
 
   /** Whether something has changed that targets of any user may rest on. */

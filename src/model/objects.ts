@@ -198,6 +198,29 @@ export interface Authorization {
   subprotocols: Right[]
   isRecorded: boolean
   recordingMode: RecordingMode
+  /** Absent if it sets none. */
+  conditions?: Conditions | undefined
+}
+
+/** The conditions of an authorization, beyond its rights. */
+export interface Conditions {
+  /** Its sessions are announced as critical. */
+  isCritical: boolean
+  approvalRequired: boolean
+  /** Ids of the user groups whose members may answer. */
+  approverGroupIds: Id[]
+  /** Approvers that have to agree within the requester's timeframes; 0: none has to. */
+  activeQuorum: number
+  /** The same outside; 0: no session then. */
+  inactiveQuorum: number
+  /** Seconds for the answer; 0: until the asked time is over. */
+  approvalTimeout: number
+  /** An approval opens one session only. */
+  singleConnection: boolean
+  hasComment: boolean
+  mandatoryComment: boolean
+  hasTicket: boolean
+  mandatoryTicket: boolean
 }
 
 /** `strict`: the user sees output only after its recording is on disk and signed. */
@@ -263,6 +286,8 @@ export interface Checkout {
   ticket?: string
   /** Present if another user ended it. */
   forced?: { by: string; comment: string }
+  /** Id of the approval that it needed. */
+  approval?: Id
 }
 
 /** A checkout, or a running session with a stored account, by the names of what it is about. */
@@ -300,6 +325,11 @@ export interface SessionRecord {
   bytesOut: number
   /** Name of the API key that made the session's ticket. */
   apiKey?: string
+  /** Id of the approval that it was opened by. */
+  approval?: Id
+  /** The user's reason, as the authorization asks for it. */
+  comment?: string
+  ticket?: string
   recording?: { state: RecordingState; size: number; frames: number; digest: string }
   legalHold?: LegalHold | undefined
 }

@@ -3,6 +3,7 @@ import { type SqlBool, sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { Id } from '../model/objects.ts'
 import { batchQuery } from './batches.ts'
+import { DEMANDS, rowConditions } from './conditions.ts'
 import { keptQuery } from './engine/kept-query.ts'
 import type { Db, StoreContext } from './migrations/schema.ts'
 import type { AccessQueries, TargetFilter } from './store.ts'
@@ -63,7 +64,9 @@ export function accessQueries({ db }: StoreContext): AccessQueries {
       const rows = await db
         .selectFrom('user_group_members as m')
         .innerJoin('authorizations as a', 'a.user_group_id', 'm.group_id')
-        .select('a.id')
+        .innerJoin('user_groups as ug', 'ug.id', 'a.user_group_id')
+        .innerJoin('target_groups as tg', 'tg.id', 'a.target_group_id')
+        .select(['a.id', 'a.active_quorum', 'a.inactive_quorum', DEMANDS, authorizationName])
         .where('m.user_id', '=', userId)
         .where('a.authorize_password_retrieval', '=', 1)
         .where((e) =>
@@ -86,7 +89,11 @@ export function accessQueries({ db }: StoreContext): AccessQueries {
         )
         .orderBy('a.id')
         .execute()
-      return rows.map((row) => row.id)
+      return rows.map((row) => {
+        const conditions = rowConditions(row.demands, row.active_quorum, row.inactive_quorum)
+        const { id: authorizationId, authorizationName } = row
+        return { authorizationId, authorizationName, ...(conditions && { conditions }) }
+      })
     },
   }
 }

@@ -1,5 +1,13 @@
+import { NO_CONDITIONS } from '../model/conditions.ts'
 import type { Authorization, RecordingMode } from '../model/objects.ts'
 import type { Right } from '../model/rights.ts'
+import {
+  approverGroups,
+  CONDITION_FIELDS,
+  conditionColumns,
+  conditionsOf,
+  setApprovers,
+} from './conditions.ts'
 import type { AuthorizationRow, Db, StoreContext } from './migrations/schema.ts'
 import { flag, json, list, listed, requireIds, setColumns, type Tx, unchanged, write } from './query.ts'
 import { column, listColumn } from './searchable.ts'
@@ -15,6 +23,7 @@ export const AUTHORIZATION_FIELDS = {
   subprotocols: listColumn('label', 'a.subprotocols'),
   is_recorded: column('flag', 'a.is_recorded'),
   recording_mode: column('label', 'a.recording_mode'),
+  ...CONDITION_FIELDS,
   id: column('id', 'a.id'),
 }
 
@@ -43,6 +52,7 @@ export function authorizationRepository({ db, newId }: StoreContext): Authorizat
         .innerJoin('user_groups as u', 'u.id', 'a.user_group_id')
         .innerJoin('target_groups as t', 't.id', 'a.target_group_id')
         .selectAll('a')
+        .select(approverGroups('a').as('approvers'))
       return listed(joined, authorization, AUTHORIZATION_FIELDS, ['user_group', 'target_group'], page)
     },
 
@@ -59,6 +69,7 @@ export function authorizationRepository({ db, newId }: StoreContext): Authorizat
       return write(db, { type: TYPE, name }, async (tx) => {
         await requireGroups(tx, object)
         const id = newId()
+        const conditions = object.conditions ?? NO_CONDITIONS
         await tx
           .insertInto('authorizations')
           .values({
@@ -71,8 +82,10 @@ export function authorizationRepository({ db, newId }: StoreContext): Authorizat
             subprotocols: JSON.stringify(object.subprotocols),
             is_recorded: Number(object.isRecorded),
             recording_mode: object.recordingMode,
+            ...conditionColumns(conditions),
           })
           .execute()
+        await setApprovers(tx, id, conditions.approverGroupIds)
         return (await find(tx, id))!
       })
     },
@@ -86,6 +99,7 @@ export function authorizationRepository({ db, newId }: StoreContext): Authorizat
       return write(db, { type: TYPE, name }, async (tx) => {
         unchanged(await find(tx, id), TYPE, id, expected)
         await requireGroups(tx, change)
+        const conditions = 'conditions' in change ? (change.conditions ?? NO_CONDITIONS) : undefined
         await setColumns(tx, 'authorizations', id, {
           user_group_id: change.userGroupId,
           target_group_id: change.targetGroupId,
@@ -95,7 +109,9 @@ export function authorizationRepository({ db, newId }: StoreContext): Authorizat
           subprotocols: json(change.subprotocols),
           is_recorded: flag(change.isRecorded),
           recording_mode: change.recordingMode,
+          ...(conditions && conditionColumns(conditions)),
         })
+        if (conditions) await setApprovers(tx, id, conditions.approverGroupIds)
         return (await find(tx, id))!
       })
     },
@@ -116,10 +132,14 @@ async function requireGroups(tx: Tx, object: Partial<Authorization>): Promise<vo
 }
 
 function select(db: Db) {
-  return db.selectFrom('authorizations').selectAll()
+  return db
+    .selectFrom('authorizations')
+    .selectAll('authorizations')
+    .select(approverGroups('authorizations').as('approvers'))
 }
 
-function authorization(row: AuthorizationRow): Authorization {
+function authorization(row: AuthorizationRow & { approvers: string }): Authorization {
+  const conditions = conditionsOf(row)
   return {
     id: row.id,
     userGroupId: row.user_group_id,
@@ -130,5 +150,6 @@ function authorization(row: AuthorizationRow): Authorization {
     subprotocols: list<Right>(row.subprotocols),
     isRecorded: row.is_recorded !== 0,
     recordingMode: row.recording_mode as RecordingMode,
+    ...(conditions && { conditions }),
   }
 }

@@ -13,6 +13,7 @@ const KINDS: readonly ChangeKind[] = [
   'domain',
   'account',
   'api_key',
+  'approval',
   'everyone',
 ]
 

@@ -21,6 +21,7 @@ export const CHECKOUT_FIELDS = {
   ticket: column('text', 'ticket'),
   forced_by: column('label', 'forced_by'),
   api_key: column('label', 'api_key'),
+  approval: column('label', 'approval'),
   id: column('id', 'id'),
 } as const
 
@@ -37,6 +38,21 @@ export function checkoutRepository({ db, newId }: StoreContext): CheckoutReposit
 
     async ofUser(userId, now) {
       const rows = await notReturned(db).where('user_id', '=', userId).where('expires', '>', now).execute()
+      return rows.map(checkout)
+    },
+
+    async revoked(now, limit) {
+      const rows = await db
+        .selectFrom('checkouts as c')
+        .innerJoin('approvals as p', 'p.id', 'c.approval')
+        .selectAll('c')
+        .where('c.end_time', 'is', null)
+        .where('c.approval', '<>', '')
+        .where('c.expires', '>', now)
+        .where('p.state', '<>', 'accepted')
+        .orderBy('c.begin_time')
+        .limit(limit)
+        .execute()
       return rows.map(checkout)
     },
 
@@ -72,6 +88,7 @@ export function checkoutRepository({ db, newId }: StoreContext): CheckoutReposit
             ticket: object.ticket ?? '',
             forced_by: object.forced?.by ?? '',
             forced_comment: object.forced?.comment ?? '',
+            approval: object.approval ?? '',
           })
           .execute()
         return { ...object, id }
@@ -158,6 +175,7 @@ function holds(db: Db, filter: CheckoutFilter) {
       'c.ticket as ticket',
       'c.forced_by as forced_by',
       'c.forced_comment as forced_comment',
+      'c.approval as approval',
     ])
   const sessions = sessionsOf(db, filter).select([
     's.id as id',
@@ -170,10 +188,11 @@ function holds(db: Db, filter: CheckoutFilter) {
     sql<number | null>`s.end_time`.as('expires'),
     's.end_time as end_time',
     's.api_key as api_key',
-    sql<string>`''`.as('comment'),
-    sql<string>`''`.as('ticket'),
+    's.comment as comment',
+    's.ticket as ticket',
     sql<string>`''`.as('forced_by'),
     sql<string>`''`.as('forced_comment'),
+    's.approval as approval',
   ])
   return db.selectFrom(checkouts.unionAll(sessions).as('holds')).selectAll()
 }
@@ -208,12 +227,18 @@ function checkout(row: CheckoutRow): Checkout {
   }
 }
 
-type Told = Pick<CheckoutRow, 'end_time' | 'api_key' | 'comment' | 'ticket' | 'forced_by' | 'forced_comment'>
+type Told = Pick<
+  CheckoutRow,
+  'end_time' | 'api_key' | 'comment' | 'ticket' | 'forced_by' | 'forced_comment' | 'approval'
+>
 
-const told = (row: Told): Pick<Checkout, 'end' | 'apiKey' | 'comment' | 'ticket' | 'forced'> => ({
+const told = (
+  row: Told,
+): Pick<Checkout, 'end' | 'apiKey' | 'comment' | 'ticket' | 'forced' | 'approval'> => ({
   ...(row.end_time !== null && { end: row.end_time }),
   ...(row.api_key !== '' && { apiKey: row.api_key }),
   ...(row.comment !== '' && { comment: row.comment }),
   ...(row.ticket !== '' && { ticket: row.ticket }),
+  ...(row.approval !== '' && { approval: row.approval }),
   ...(row.forced_by !== '' && { forced: { by: row.forced_by, comment: row.forced_comment } }),
 })

@@ -14,6 +14,7 @@ export type Linked =
   | 'target_group_retrievals'
   | 'api_key_users'
   | 'api_key_groups'
+  | 'authorization_approvers'
 
 type Row = Readonly<Record<string, string>>
 

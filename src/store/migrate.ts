@@ -27,6 +27,7 @@ import * as sharedState from './migrations/0022-shared-state.ts'
 import * as idempotencyClaims from './migrations/0023-idempotency-claims.ts'
 import * as invitations from './migrations/0024-invitations.ts'
 import * as checkouts from './migrations/0025-checkouts.ts'
+import * as approvals from './migrations/0027-approvals.ts'
 
 /** In order; a released migration is never changed, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -53,6 +54,7 @@ export const MIGRATIONS: readonly Migration[] = [
   idempotencyClaims,
   invitations,
   checkouts,
+  approvals,
 ]
 
 /** Schema version of a database that this program has opened. */
@@ -77,6 +79,7 @@ export function migrate(
       // Read the version again under the write lock: another process may have started at the same moment.
       if (recordedVersion(database) < migration.version) {
         database.exec(migration.sql)
+        for (const trigger of migration.triggers?.byName.values() ?? []) database.exec(trigger)
         database
           .prepare('insert into schema_migrations (version, applied) values (?, ?)')
           .run(migration.version, now)

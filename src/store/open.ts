@@ -6,6 +6,7 @@ import type { PostgresPlace } from '../model/database.ts'
 import { accessQueries } from './access.ts'
 import { accountRepository } from './accounts.ts'
 import { apiKeyRepository } from './api-keys.ts'
+import { approvalRepository } from './approvals.ts'
 import { auditRepository } from './audit.ts'
 import { authorizationRepository } from './authorizations.ts'
 import { changeRepository } from './changes.ts'
@@ -145,6 +146,7 @@ function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'reach'>): S
     checkoutPolicies: checkoutPolicyRepository(context),
     connectionPolicies: connectionPolicyRepository(context),
     checkouts: checkoutRepository(context),
+    approvals: approvalRepository(context),
     uploads: uploadRepository(context),
     idempotency: idempotencyRepository(context),
     signIns: signInRepository(context),

@@ -37,6 +37,9 @@ export const SESSION_FIELDS = {
   bytes_out: column('integer', 'bytes_out'),
   'recording.state': nullable('label', 'recording_state'),
   api_key: column('label', 'api_key'),
+  approval: column('label', 'approval'),
+  comment: column('text', 'comment'),
+  ticket: column('text', 'ticket'),
   id: column('id', 'id'),
 } as const
 
@@ -158,6 +161,9 @@ export function sessionRepository({ db }: StoreContext): SessionRepository {
           ...recordingColumns(object.recording),
           legal_hold: json(object.legalHold) ?? null,
           api_key: object.apiKey ?? '',
+          approval: object.approval ?? '',
+          comment: object.comment ?? '',
+          ticket: object.ticket ?? '',
         })
       }),
 
@@ -262,6 +268,9 @@ function session(row: SessionRow): SessionRecord {
     bytesIn: row.bytes_in,
     bytesOut: row.bytes_out,
     ...(row.api_key !== '' && { apiKey: row.api_key }),
+    ...(row.approval !== '' && { approval: row.approval }),
+    ...(row.comment !== '' && { comment: row.comment }),
+    ...(row.ticket !== '' && { ticket: row.ticket }),
     ...(row.recording !== null && {
       recording: JSON.parse(row.recording) as NonNullable<SessionRecord['recording']>,
     }),

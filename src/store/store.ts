@@ -6,6 +6,16 @@
  * Errors: `DuplicateError` (a unique name, or the second authorization of a pair), `InUseError` (other
  * objects still refer to it; names them), `MissingReferenceError` (an id that does not exist).
  */
+
+import type {
+  Answer,
+  Approval,
+  ApprovalKind,
+  ApprovalObject,
+  ApprovalState,
+  GivenAnswer,
+  Refusal,
+} from '../model/approvals.ts'
 import type {
   Account,
   ApiKey,
@@ -13,6 +23,7 @@ import type {
   Checkout,
   CheckoutPolicy,
   CheckoutRecord,
+  Conditions,
   ConnectionPolicy,
   Device,
   Domain,
@@ -359,6 +370,8 @@ export interface CheckoutRepository {
   active(accountId: Id, now: number): Promise<Checkout[]>
   /** Returns checkouts by the user that are open at `now`. */
   ofUser(userId: Id, now: number): Promise<Checkout[]>
+  /** Returns checkouts that are out at `now`, but whose approval holds no longer. */
+  revoked(now: number, limit: number): Promise<Checkout[]>
   /** Returns the oldest checkouts that expired without a return. */
   expired(now: number, limit: number): Promise<Checkout[]>
   /** Creates a checkout in one transaction. Fails with DuplicateError if `exclusive` and another is open. */
@@ -379,6 +392,73 @@ export interface CheckoutRepository {
    * @throws MissingReferenceError if there is none of that id, or it has ended already
    */
   end(id: Id, time: number, forced?: Checkout['forced']): Promise<void>
+}
+
+export interface ApprovalFilter {
+  /** Restricts to this user's, and to those of authorizations with `answerableBy` among the approvers. */
+  of?: Id
+  answerableBy?: Id
+  id?: Id
+  status?: ApprovalState
+}
+
+/** What is known of an approval beside its row. */
+export interface ApprovalDetails {
+  answers: Answer[]
+  sessions: Id[]
+  checkouts: Id[]
+}
+
+/**
+ * Requests for approval. Each change returns the approval as it is afterwards, or why it was not made; of changes at
+ * the same time each sees those before it.
+ */
+export interface ApprovalRepository {
+  find(id: Id): Promise<Approval | undefined>
+  some(ids: readonly Id[]): Promise<Approval[]>
+  /** Returns approvals without their answers, the newest first. @throws SortError, SearchError, StoreBusyError */
+  list(filter: ApprovalFilter, page?: Page): Promise<Listed<Approval>>
+  details(ids: readonly Id[]): Promise<Map<Id, ApprovalDetails>>
+  isFull(userId: Id, limits: { ofUser: number; all: number }): Promise<boolean>
+  /** Adds a pending request, or returns undefined if as many are pending as may be. */
+  create(
+    approval: Omit<Approval, 'id'> & { id?: Id },
+    limits: { ofUser: number; all: number },
+  ): Promise<Approval | undefined>
+  /**
+   * Adds an answer, if its user may give one at that moment. `keyProfile`: of the API key that is used.
+   * `not_found` for a user that may not.
+   */
+  answer(id: Id, given: GivenAnswer, keyProfile?: string): Promise<Approval | Refusal | 'not_found'>
+  /** Whether the user may answer the requests of this authorization. */
+  mayAnswer(
+    approval: Pick<Approval, 'authorizationId' | 'userId'>,
+    userId: Id,
+    now: number,
+    keyProfile?: string,
+  ): Promise<boolean>
+  /** Cancels a pending request, or revokes what was accepted. */
+  cancel(id: Id, by: { by: string; comment: string; time: number }): Promise<Approval | Refusal | 'not_found'>
+  expire(id: Id, now: number): Promise<Approval | Refusal | 'not_found'>
+  /** Counts a session or checkout that is about to be opened; refuses if none may be. */
+  use(id: Id, now: number): Promise<Approval | Refusal | 'not_found'>
+  /** Takes a use back that has opened nothing. */
+  release(id: Id): Promise<void>
+  /** Returns the user's newest approvals of the object in this state. */
+  ofUser(
+    object: ApprovalObject & { userId: Id; kind: ApprovalKind },
+    state: ApprovalState,
+  ): Promise<Approval[]>
+  /** Returns pending requests whose time is over, the oldest first. */
+  overdue(now: number, limit: number): Promise<Approval[]>
+  /** Returns pending requests of clients that wait at another process than `except`. */
+  waitingAt(limit: number, except: string): Promise<Approval[]>
+  /** Returns the number of pending requests. */
+  pending(): Promise<number>
+  /** Returns the names of the groups whose members may answer. */
+  approversOf(authorizationId: Id): Promise<string[]>
+  /** Returns the number of users in the groups, each counted once. */
+  membersOf(groupIds: readonly Id[]): Promise<number>
 }
 
 export interface SessionRepository {
@@ -447,6 +527,18 @@ export interface TargetRow {
   authorizationSubprotocols: Authorization['subprotocols']
   isRecorded: boolean
   recordingMode: Authorization['recordingMode']
+  /** Absent if the authorization sets none. */
+  conditions?: RowConditions
+}
+
+/** The part of an authorization's conditions that decides which row opens a target. */
+export type RowConditions = Omit<Conditions, 'approverGroupIds' | 'approvalTimeout' | 'singleConnection'>
+
+/** An authorization for an account's secret. */
+export interface Retrieval {
+  authorizationId: Id
+  authorizationName: string
+  conditions?: RowConditions | undefined
 }
 
 /** `device` is a name. */
@@ -478,7 +570,7 @@ export interface AccessQueries {
   /** Returns whether the user is mapped to one of the targets. */
   hasMapping(userId: Id): Promise<boolean>
   /** Returns the authorizations with which the user may check out the account's secret. */
-  retrievalAuthorizations(userId: Id, accountId: Id): Promise<Id[]>
+  retrievalAuthorizations(userId: Id, accountId: Id): Promise<Retrieval[]>
 }
 
 /** Kinds of objects that changes are about. A change of a user may be one of the user's groups. */
@@ -491,6 +583,7 @@ export type ChangeKind =
   | 'domain'
   | 'account'
   | 'api_key'
+  | 'approval'
   | 'everyone'
 
 /** A change of rights. `object` is an id, which says nothing if the change is about everyone. */
@@ -603,6 +696,7 @@ export interface Store {
   checkoutPolicies: Repository<CheckoutPolicy>
   connectionPolicies: Repository<ConnectionPolicy>
   hostKeys: HostKeyRepository
+  approvals: ApprovalRepository
   checkouts: CheckoutRepository
   idempotency: IdempotencyRepository
   signIns: SignInRepository

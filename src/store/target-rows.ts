@@ -3,6 +3,7 @@ import { mappedLogin } from '../model/logon.ts'
 import { nameKey } from '../model/names.ts'
 import type { HostKeyPolicy, RecordingMode, TargetKind } from '../model/objects.ts'
 import type { Protocol, Right } from '../model/rights.ts'
+import { DEMANDS, rowConditions } from './conditions.ts'
 import { list } from './query.ts'
 import type { TargetRow } from './store.ts'
 
@@ -24,6 +25,9 @@ export const PLACE = [
   'a.subprotocols as authorizationSubprotocols',
   'a.is_recorded as isRecorded',
   'a.recording_mode as recordingMode',
+  DEMANDS,
+  'a.active_quorum as activeQuorum',
+  'a.inactive_quorum as inactiveQuorum',
 ] as const
 
 interface PlaceRow {
@@ -44,6 +48,9 @@ interface PlaceRow {
   authorizationSubprotocols: string
   isRecorded: number
   recordingMode: string
+  demands: number
+  activeQuorum: number
+  inactiveQuorum: number
 }
 
 interface AccountTargetRow extends PlaceRow {
@@ -76,6 +83,7 @@ type Who = Pick<
 function target(row: PlaceRow, who: Who): TargetRow {
   // Copy the fields one by one: copying the rest of a row takes more than twice as long, which shows with ten
   // thousand targets.
+  const conditions = rowConditions(row.demands, row.activeQuorum, row.inactiveQuorum)
   return {
     kind: who.kind,
     accountId: who.accountId,
@@ -101,6 +109,7 @@ function target(row: PlaceRow, who: Who): TargetRow {
     authorizationSubprotocols: list<Right>(row.authorizationSubprotocols),
     isRecorded: row.isRecorded !== 0,
     recordingMode: row.recordingMode as RecordingMode,
+    ...(conditions && { conditions }),
   }
 }
 

@@ -65,6 +65,16 @@ export function userGroupRepository(context: StoreContext): Repository<UserGroup
             .where('a.user_group_id', '=', id)
             .orderBy('g.name_key'),
         },
+        {
+          type: 'as approvers, the authorization for target group',
+          query: tx
+            .selectFrom('authorization_approvers as p')
+            .innerJoin('authorizations as a', 'a.id', 'p.authorization_id')
+            .innerJoin('target_groups as g', 'g.id', 'a.target_group_id')
+            .select('g.group_name as name')
+            .where('p.group_id', '=', id)
+            .orderBy('g.name_key'),
+        },
       ])
     },
   })

@@ -2,6 +2,8 @@
  * Checkout and check-in of an account's secret, under the account's policy: for how long, and whether by one
  * user at a time.
  */
+import { retrievalTerms } from '../access/retrievals.ts'
+import { type Approval, endOf, isUsable, reasonFlaw } from '../model/approvals.ts'
 import {
   type Account,
   type Checkout,
@@ -40,6 +42,8 @@ export interface CheckedOut {
   expires: number
   /** Ids of the authorizations that allowed it. */
   authorizationIds: Id[]
+  /** Id of the approval that it needed. */
+  approval?: Id
 }
 
 /**
@@ -52,6 +56,8 @@ export type CheckoutRefusal =
   | 'checked_out'
   | 'too_long'
   | 'not_extendable'
+  | 'approval_required'
+  | 'no_reason'
   | 'not_out'
 
 export class CheckoutError extends Error {
@@ -72,7 +78,7 @@ export interface SessionHolds {
   holdFor(accountId: Id, otherThan: Id): boolean
 }
 
-type CheckoutStore = Pick<Store, 'checkouts' | 'checkoutPolicies' | 'access'>
+type CheckoutStore = Pick<Store, 'approvals' | 'checkouts' | 'checkoutPolicies' | 'access'>
 
 export class Checkouts {
   readonly #store: CheckoutStore
@@ -101,7 +107,7 @@ export class Checkouts {
     clock: () => number,
     wish: CheckoutWish & { apiKey?: string } = {},
   ): Promise<CheckedOut> {
-    let authorizationIds = await this.#authorizations(user, account)
+    let ground = await this.#ground(user, account, clock(), wish)
     const { keyFormat, passphrase, ...told } = wish
     const format = keyFormat ?? (passphrase === undefined ? undefined : 'openssh')
     let credentials = await this.#vault.credentials(account.id)
@@ -111,9 +117,9 @@ export class Checkouts {
       if (format !== undefined) {
         await this.#terms(user, account, clock(), told.duration)
         credentials = await this.#rewritten(user, credentials, format, passphrase)
-        authorizationIds = await this.#authorizations(user, account)
+        ground = await this.#ground(user, account, clock(), wish)
       }
-      checkout = await this.#begin(user, account, clock(), told)
+      checkout = await this.#begin(user, account, clock(), told, ground)
     } catch (error) {
       wipe(credentials)
       throw error
@@ -123,7 +129,8 @@ export class Checkouts {
       login: account.accountLogin,
       begin: checkout.begin,
       expires: checkout.expires,
-      authorizationIds,
+      authorizationIds: ground.authorizationIds,
+      ...(ground.approval && { approval: ground.approval.id }),
     }
     for (const credential of credentials) {
       if (credential.type === 'enable') credential.password.wipe()
@@ -188,19 +195,30 @@ export class Checkouts {
     account: Account,
     now: number,
     { duration, ...told }: Pick<CheckoutWish, 'duration' | 'comment' | 'ticket'> & { apiKey?: string },
+    { approval }: Ground,
   ): Promise<Checkout> {
     const { lasts, isExclusive } = await this.#terms(user, account, now, duration)
     const begun = {
       accountId: account.id,
       userId: user.id,
       begin: now,
-      expires: now + lasts * 1000,
+      expires: Math.min(now + lasts * 1000, (approval && endOf(approval)) ?? Number.POSITIVE_INFINITY),
       ...told,
+      ...(approval && { approval: approval.id }),
     }
-    const checkout = await this.#create(begun, isExclusive)
+    if (approval && typeof (await this.#store.approvals.use(approval.id, now)) === 'string')
+      throw approvalRequired()
+    let checkout: Checkout
+    try {
+      checkout = await this.#create(begun, isExclusive)
+    } catch (error) {
+      if (approval) await this.#store.approvals.release(approval.id)
+      throw error
+    }
     if (!isExclusive || !this.#sessions?.holdFor(account.id, user.id)) return checkout
     // A session has begun meanwhile.
     await this.#store.checkouts.end(checkout.id, now)
+    if (approval) await this.#store.approvals.release(approval.id)
     throw heldBySession()
   }
 
@@ -214,11 +232,40 @@ export class Checkouts {
     }
   }
 
-  /** @throws CheckoutError `not_allowed` if there are none */
-  async #authorizations(user: Pick<User, 'id'>, account: Pick<Account, 'id'>): Promise<Id[]> {
-    const ids = await this.#store.access.retrievalAuthorizations(user.id, account.id)
-    if (ids.length > 0) return ids
-    throw new CheckoutError('not_allowed', 'the account does not exist, or you may not check its secret out')
+  /**
+   * Returns what a checkout is allowed by now.
+   * @throws CheckoutError `not_allowed`, `approval_required`, or `no_reason` without a reason that an authorization asks for
+   */
+  async #ground(
+    user: Pick<User, 'id'>,
+    account: Pick<Account, 'id'>,
+    now: number,
+    { comment = '', ticket = '' }: Pick<CheckoutWish, 'comment' | 'ticket'>,
+  ): Promise<Ground> {
+    const all = await this.#store.access.retrievalAuthorizations(user.id, account.id)
+    const terms = retrievalTerms(all)
+    if (!terms)
+      throw new CheckoutError(
+        'not_allowed',
+        'the account does not exist, or you may not check its secret out',
+      )
+    if (terms.quorum === undefined) {
+      const flaw = reasonFlaw({ comment, ticket }, terms.wanted)
+      if (flaw !== undefined) throw new CheckoutError('no_reason', flaw)
+      return { authorizationIds: terms.authorizationIds }
+    }
+    const object = {
+      userId: user.id,
+      kind: 'checkout' as const,
+      serviceId: '',
+      accountId: account.id,
+      login: '',
+    }
+    for (const approval of await this.#store.approvals.ofUser(object, 'accepted')) {
+      const approved = isUsable(approval, now) && retrievalTerms(all, approval.authorizationId)
+      if (approved) return { authorizationIds: approved.authorizationIds, approval }
+    }
+    throw approvalRequired()
   }
 
   /** @throws CheckoutError if there is none: a rule that cannot be evaluated denies */
@@ -236,10 +283,22 @@ export class Checkouts {
    * no extension, or no more
    */
   async extendedEnd(user: Pick<User, 'id'>, account: Account, checkout: Checkout): Promise<number> {
-    await this.#authorizations(user, account)
+    const all = await this.#store.access.retrievalAuthorizations(user.id, account.id)
+    const approval =
+      checkout.approval === undefined ? undefined : await this.#store.approvals.find(checkout.approval)
+    const terms = retrievalTerms(all, approval ? approval.authorizationId : undefined)
+    if (!terms || (!approval && terms.quorum !== undefined))
+      throw new CheckoutError(
+        'not_allowed',
+        'the account does not exist, or you may not check its secret out',
+      )
     const { extension, maxDuration } = await this.#policyOf(account)
-    const end = Math.min(checkout.expires + extension * 1000, checkout.begin + maxDuration * 1000)
+    const approved = (approval && endOf(approval)) ?? Number.POSITIVE_INFINITY
+    const wished = Math.min(checkout.expires + extension * 1000, checkout.begin + maxDuration * 1000)
+    const end = Math.min(wished, approved)
     if (checkout.expires < end) return end
+    if (approved < wished)
+      throw new CheckoutError('not_extendable', 'the time of the approval is over then: ask for another one')
     throw new CheckoutError(
       'not_extendable',
       extension === 0
@@ -289,6 +348,19 @@ export class Checkouts {
       throw error instanceof MissingReferenceError ? notOut() : error
     }
   }
+}
+
+/** What a checkout is allowed by. */
+interface Ground {
+  authorizationIds: Id[]
+  approval?: Approval
+}
+
+function approvalRequired(): CheckoutError {
+  return new CheckoutError(
+    'approval_required',
+    'approvers have to agree first: ask with POST /approvals, or sallyport approvals request',
+  )
 }
 
 function wipe(credentials: readonly Credential[]): void {

@@ -12,6 +12,7 @@ import { openApiDocument } from '../../src/api/reference/document.ts'
 import { createApi } from '../../src/api/server.ts'
 import type { Audit, EventCode } from '../../src/audit/events/catalogue.ts'
 import { AuditLog } from '../../src/audit/log.ts'
+import { Approvals } from '../../src/gate/approvals.ts'
 import type { Hold } from '../../src/gate/holds.ts'
 import { TicketOffice } from '../../src/gate/ticket-office.ts'
 import { Tickets } from '../../src/gate/tickets.ts'
@@ -104,19 +105,21 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     keyType: 'ec',
     extensions: [{ name: 'subjectAltName', altNames: [{ type: 7, ip: '127.0.0.1' }] }],
   })
+  const heardAudit: ApiDeps['audit'] = {
+    async record(code, fields) {
+      await audit.before(code)
+      if (audit.broken) throw new Error('disk full')
+      return await auditLog.record(code, fields)
+    },
+  }
+  const approvals = new Approvals({ store, audit: heardAudit, now: () => clock.now })
   const api = await createApi({
     store,
     vault,
     checkouts: new Checkouts(store, vault),
     passwords,
     identities: new Identities(store.users, passwords, new Lockout(), () => clock.now, vault),
-    audit: {
-      async record(code, fields) {
-        await audit.before(code)
-        if (audit.broken) throw new Error('disk full')
-        return await auditLog.record(code, fields)
-      },
-    },
+    audit: heardAudit,
     sessionControl: {
       async kill(id, reason, by) {
         const session = await store.sessions.find(id)
@@ -147,6 +150,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     },
     admit: undefined,
     trustedProxies: () => [],
+    approvals,
     tickets: new TicketOffice({
       store,
       tickets,

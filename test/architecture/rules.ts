@@ -76,7 +76,7 @@ export const TIERS: readonly Tier[] = [
         isPure: true,
         may: ['proxies/bytes', 'proxies/ssh/codec', 'recordings/decode', 'src/contract', 'src/model'],
       },
-      'proxies/wording': { isPure: true, may: ['recordings/decode', 'src/model'] },
+      'proxies/wording': { isPure: true, may: ['recordings/decode', 'src/contract', 'src/model'] },
       'proxies/desktop/screens': {
         isPure: true,
         may: ['proxies/wording', 'src/contract', 'src/drawing', 'src/model'],

@@ -26,6 +26,7 @@ beforeEach(async () => {
     feeds: () => [feed('log', 0, 0), feed('syslog', 7, 3)],
     freeBytes: async () => 5e9,
     isDatabaseAway: () => true,
+    pendingApprovals: async () => 3,
     takeDelays: () => [12, 250],
   })
   sink = new MetricsSink(metrics)
@@ -79,6 +80,7 @@ test('says how far recordings are on their way to an object store, where there i
     feeds: () => [],
     freeBytes: async () => 0,
     isDatabaseAway: () => true,
+    pendingApprovals: async () => 3,
     takeDelays: () => [],
     uploads: { totals, waiting: async () => 7 },
   })

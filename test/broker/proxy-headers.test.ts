@@ -15,6 +15,7 @@ test('tells of a fault once a minute, with the number of those untold', async ()
     freeBytes: () => Promise.resolve(0),
     takeDelays: () => [],
     isDatabaseAway: () => false,
+    pendingApprovals: async () => 3,
   })
   const logger = { warn: (line: object) => void lines.push(line), debug: () => undefined }
   const { onRefused } = reportsOf({

@@ -259,7 +259,8 @@ describe('the row of an invitation', () => {
     })
     const tickets = new Tickets(other.tickets, vault)
     const onWithdrawn = () => undefined
-    const more = { audit, grounds, now, onWithdrawn }
+    const reasonAhead = async () => undefined
+    const more = { audit, grounds, now, reasonAhead, onWithdrawn }
     const successor = new SignIns({ store: other, identities, tickets, invitations, ...more })
     const { password } = await invite()
     const enter = () =>

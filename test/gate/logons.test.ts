@@ -83,6 +83,7 @@ beforeEach(async () => {
     tickets: new Tickets(store.tickets, vault),
     invitations,
     grounds: groundsOn(store),
+    reasonAhead: async () => undefined,
     onWithdrawn: () => {},
     now: Date.now,
   })

@@ -209,7 +209,9 @@ describe('the retrieval of a secret', () => {
     const { store } = temp
     const only = await store.accounts.create(newAccount(estate.domain.id, 'db'))
     const asked = (user = estate.user, account = estate.account) =>
-      store.access.retrievalAuthorizations(user.id, account.id)
+      store.access
+        .retrievalAuthorizations(user.id, account.id)
+        .then((all) => all.map(({ authorizationId }) => authorizationId))
     expect(await asked()).toEqual([estate.authorization.id])
     expect(await asked(estate.user, only)).toEqual([])
     await store.targetGroups.update(estate.targetGroup.id, { passwordRetrievalAccountIds: [only.id] })

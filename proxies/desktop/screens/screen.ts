@@ -50,6 +50,8 @@ export interface Screen<Outcome = unknown> {
   readonly height: number
   /** Undefined while the screen is open. Input after an outcome has no effect. */
   readonly outcome: Outcome | undefined
+  /** Set if it changes by input only: the clock need not run. */
+  readonly isStill?: boolean
   resize(size: Size): void
   key(press: KeyPress): void
   pointer(state: PointerState): void

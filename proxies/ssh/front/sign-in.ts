@@ -178,7 +178,11 @@ export class SignIn {
     this.#pending = challenge
     if (this.#isOver || this.#isGone) this.#drop()
     else if (context.method === 'keyboard-interactive') this.#ask(context, challenge)
-    else context.reject(['keyboard-interactive'], true)
+    else {
+      if (challenge.hint !== undefined)
+        this.#transport.send(bannerMessage(`sallyport: ${challenge.hint}\r\n`))
+      context.reject(['keyboard-interactive'], true)
+    }
   }
 
   #ask(context: KeyboardAuthContext, challenge: Challenge): void {

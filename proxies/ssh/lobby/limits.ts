@@ -9,6 +9,10 @@ export const AGENT_ANSWER_MS = 20_000
 export const MAX_AGENT_KEYS = 16
 /** Time to type a login. */
 export const LOGON_TIMEOUT_MS = 120_000
+/** Time to type the reason of a session. */
+export const REASON_TIMEOUT_MS = 300_000
+/** Characters of the texts for a client that waits, for a channel that it opens later. */
+export const MAX_ANNOUNCED = 8 * 1024
 /** The window that the bastion grants a client for its menu. */
 export const MENU_WINDOW = 4096
 /** Time after sign-in without a channel, or without a key in the menu. */

@@ -7,12 +7,13 @@
  */
 
 import { Buffer } from 'node:buffer'
-import type { Logon, LogonQuestion, TargetEntry } from '../../../src/contract/gate.ts'
+import type { TargetEntry } from '../../../src/contract/gate.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { displayText } from '../../bytes/text.ts'
 import { MAX_DENIALS } from '../../session/limits.ts'
+import { Patience } from '../../session/patience.ts'
 import type { AdoptedChannel } from '../channel/adopted-channel.ts'
-import { MAX_FORWARDED_CHANNELS, MAX_QUEUED, MAX_SESSION_CHANNELS } from '../channel/limits.ts'
+import { MAX_FORWARDED_CHANNELS, MAX_SESSION_CHANNELS } from '../channel/limits.ts'
 import { buildChannelOpenFailure, buildRequestFailure } from '../codec/build.ts'
 import { addressFlaw, parseConnection } from '../codec/forwarding.ts'
 import {
@@ -27,9 +28,11 @@ import { isRight, ruleOf } from '../policy/decisions.ts'
 import { Keepalive } from '../transport/keepalive.ts'
 import type { ClientLeg } from '../transport/leg.ts'
 import { ClientAgent } from './client-agent.ts'
+import type { Given, Question } from './dialogs.ts'
 import { type Allowance, HeldChannel } from './held-channel.ts'
-import { AGENT_REQUEST_MS, LOBBY_IDLE_MS } from './limits.ts'
-import { LocalChannel } from './local.ts'
+import { AGENT_REQUEST_MS, LOBBY_IDLE_MS, MAX_ANNOUNCED } from './limits.ts'
+import { LocalChannel, type LocalOptions } from './local.ts'
+import { WaitingMessages } from './waiting-messages.ts'
 
 export interface LobbyOptions {
   client: ClientLeg
@@ -40,8 +43,8 @@ export interface LobbyOptions {
   /** Returns the targets for the menu, which needs a terminal. */
   targets: () => Promise<{ targets: TargetEntry[]; total: number }>
   onChoice: (choice: TargetEntry, channel: LocalChannel) => void
-  /** Called with the typed login for the target of this channel. */
-  onLogon: (logon: Logon, channel: LocalChannel) => void
+  /** Called with the answer to the question about the target of this channel. */
+  onGiven: (given: Given, channel: LocalChannel) => void
   /** Returns the hint for a client that tries to jump to a device by a forwarded connection. */
   jumpHint: (device: string) => string
   /** Called when a request was refused that the bastion never allows, or not without a target. */
@@ -55,13 +58,12 @@ export interface LobbyOptions {
 type Mode =
   | { name: 'waiting' }
   /** `text` is shown on every channel without menu, and before the question if there is one. */
-  | { name: 'local'; text: string; menu: boolean; question?: LogonQuestion }
+  | { name: 'local'; text: string; menu: boolean; question?: Question }
 
 export class Lobby {
   readonly #options: LobbyOptions
-  /** Copies of messages for the relay, in order, and their total size. */
-  readonly #waiting: Buffer[] = []
-  #waitingBytes = 0
+  /** Messages for the relay. */
+  readonly #waiting = new WaitingMessages()
   /** Set while a global request waits: later ones must wait for their replies too (RFC 4254 4). */
   #requestWaits = false
   readonly #channels = new Map<number, LocalChannel>()
@@ -73,7 +75,11 @@ export class Lobby {
   #onWaiting: (() => void) | undefined
   #giveUpAgent: (() => void) | undefined
   #mode: Mode
-  readonly #idle: NodeJS.Timeout
+  /** Why the client waits; shown on its first session channel. */
+  #announced: { text: string; onInterrupt: () => void } | undefined
+  /** The channel that shows it. */
+  #shown: LocalChannel | undefined
+  readonly #idle: Patience
   #nextId = 0
   #asked = false
   #denials = 0
@@ -83,7 +89,7 @@ export class Lobby {
     this.#mode = mode
     const { client } = options
     this.#keepalive = new Keepalive([{ transport: client, onSilent: () => client.destroy() }])
-    this.#idle = setTimeout(() => options.onIdle(), LOBBY_IDLE_MS)
+    this.#idle = new Patience(LOBBY_IDLE_MS, () => options.onIdle())
     client.onMessage = (payload) => {
       try {
         this.#message(payload)
@@ -102,7 +108,7 @@ export class Lobby {
   /** Call when the client leaves the lobby: for the target, or for good. */
   close(): void {
     this.#keepalive.stop()
-    clearTimeout(this.#idle)
+    this.#idle.stop()
     this.#giveUpAgent?.()
     this.#agent?.close()
   }
@@ -117,6 +123,51 @@ export class Lobby {
     if (!isForwarded || this.#options.client.closed) return undefined
     this.#agent = new ClientAgent(this.#nextId++, (payload) => this.#options.client.send(payload))
     return this.#agent
+  }
+
+  /**
+   * Shows why the client waits, on the terminal of its first session channel or on its standard error, and later
+   * texts as well. All else of the client's waits too. `onInterrupt`: the user gives up.
+   */
+  announce(text: string, onInterrupt: () => void): void {
+    this.#announced = { text: `${this.#announced?.text ?? ''}${text}`.slice(-MAX_ANNOUNCED), onInterrupt }
+    if (this.#shown) this.#shown.say(text)
+    else this.#showAnnounced()
+  }
+
+  /** Shows nothing to channels that come from now on: they wait for the target as usual. */
+  hush(): void {
+    if (!this.#shown) this.#announced = undefined
+  }
+
+  /** The channel that shows why the client waits: it continues at the target. */
+  get shown(): LocalChannel | undefined {
+    return this.#shown
+  }
+
+  /** Whether the client has a channel for a program. */
+  get hasSession(): boolean {
+    return this.#waiting.sessions > 0
+  }
+
+  /** The client may stay that much longer without a sign of life. 0: as usual. */
+  extend(milliseconds: number): void {
+    this.#idle.extend(milliseconds)
+  }
+
+  #showAnnounced(): void {
+    const { text } = this.#announced ?? {}
+    if (text === undefined || this.#shown) return
+    const open = this.#waiting.takeSession()
+    const onInterrupt = () => this.#announced?.onInterrupt()
+    if (open) this.#shown = this.#newLocal(open, { text, onInterrupt })
+  }
+
+  /** Another channel of the client may still wait for the target. */
+  #shownClosed(): void {
+    this.#shown = undefined
+    this.#showAnnounced()
+    if (!this.#shown && this.#waiting.count === 0) this.#announced?.onInterrupt()
   }
 
   /** Returns the held channel for the relay. */
@@ -134,7 +185,7 @@ export class Lobby {
         resolve(isForwarded)
       }
       const hold = (): void => {
-        const open = this.#takeSessionOpen()
+        const open = this.#waiting.takeSession()
         if (!open) return
         this.#onWaiting = undefined
         this.#held = new HeldChannel({
@@ -155,16 +206,6 @@ export class Lobby {
     })
   }
 
-  #takeSessionOpen(): ChannelOpen | undefined {
-    const index = this.#waiting.findIndex(
-      (message) => message[0] === MSG.channelOpen && parseChannelOpen(message).type === 'session',
-    )
-    if (index === -1) return undefined
-    const [message] = this.#waiting.splice(index, 1)
-    this.#waitingBytes -= message!.length
-    return parseChannelOpen(message!)
-  }
-
   /** The lowest channel number not yet used toward the client. */
   get nextId(): number {
     return this.#nextId
@@ -179,17 +220,18 @@ export class Lobby {
 
   /** Returns and clears the client's waiting messages, for the relay. */
   takeWaiting(): Buffer[] {
-    this.#waitingBytes = 0
     this.#requestWaits = false
-    return this.#waiting.splice(0)
+    return this.#waiting.take()
   }
 
   /**
    * Reports on every channel that there is no target. On a terminal, the user may choose another target
    * (`menu`), or answer `question`.
    */
-  goLocal(text: string, menu: boolean, question?: LogonQuestion): void {
+  goLocal(text: string, menu: boolean, question?: Question): void {
     this.#mode = { name: 'local', text, menu, ...(question && { question }) }
+    this.#announced = undefined
+    this.#shown = undefined
     this.#held?.close(`sallyport: ${text}\r\n`)
     this.#refuseWaiting(text, (open) => this.#openLocal(open))
   }
@@ -274,19 +316,14 @@ export class Lobby {
 
   /** Waiting messages are the client's: limit their channels like open ones. */
   #hasRoom(isForwarded: boolean): boolean {
-    if (isForwarded) return this.#waiting.length < MAX_FORWARDED_CHANNELS
-    const waiting = this.#waiting.filter(
-      (message) => message[0] === MSG.channelOpen && parseChannelOpen(message).type === 'session',
-    )
-    return waiting.length + this.#channels.size < MAX_SESSION_CHANNELS
+    if (isForwarded) return this.#waiting.count < MAX_FORWARDED_CHANNELS
+    return this.#waiting.sessions + this.#channels.size < MAX_SESSION_CHANNELS
   }
 
-  /** Keeps a copy: the next read overwrites the message. */
   #wait(payload: Buffer): void {
-    this.#waitingBytes += payload.length
-    if (this.#waitingBytes > MAX_QUEUED) throw new MalformedError('too many messages before an answer')
-    this.#waiting.push(Buffer.from(payload))
+    this.#waiting.add(payload)
     this.#onWaiting?.()
+    this.#showAnnounced()
     if (this.#asked) return
     this.#asked = true
     this.#options.onFirstChannel()
@@ -302,24 +339,37 @@ export class Lobby {
   #openLocal(open: ChannelOpen): void {
     if (this.#mode.name !== 'local') return
     const { text, menu, question } = this.#mode
-    const id = this.#nextId++
-    const channel = new LocalChannel({
-      id,
-      open,
-      client: this.#options.client,
+    this.#newLocal(open, {
       text,
       ...(menu && { targets: this.#options.targets }),
       ...(question && { question }),
+    })
+  }
+
+  #newLocal(
+    open: ChannelOpen,
+    serving: Pick<LocalOptions, 'text' | 'targets' | 'question' | 'onInterrupt'>,
+  ): LocalChannel {
+    const id = this.#nextId++
+    const channel = new LocalChannel({
+      ...serving,
+      id,
+      open,
+      client: this.#options.client,
       takeMotd: this.#options.takeMotd,
       onChoice: (choice) => {
         if (this.#leadsOn(channel)) this.#options.onChoice(choice, channel)
       },
-      onLogon: (logon) => {
-        if (this.#leadsOn(channel)) this.#options.onLogon(logon, channel)
+      onGiven: (given) => {
+        if (this.#leadsOn(channel)) this.#options.onGiven(given, channel)
       },
-      onClosed: () => this.#channels.delete(id),
+      onClosed: () => {
+        this.#channels.delete(id)
+        if (channel === this.#shown) this.#shownClosed()
+      },
     })
     this.#channels.set(id, channel)
+    return channel
   }
 
   /** Makes the client wait for one target. Other channels wait with it; none may choose another target. */

@@ -1,25 +1,24 @@
 /**
  * A session channel that the bastion serves itself. It shows a text and exits with 255; on a terminal it
- * shows the menu of targets, and prompts for a login at one of them.
+ * shows the menu of targets, and prompts for a login at one of them or for the reason of the session. While it
+ * waits for a target or for an approval, it lets nothing through: a terminal's input is dropped, other input is
+ * not accepted yet.
  */
 import { Buffer } from 'node:buffer'
-import type { Logon, LogonQuestion, TargetEntry } from '../../../src/contract/gate.ts'
+import type { TargetEntry } from '../../../src/contract/gate.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
+import { NO_REASON } from '../../wording/reason.ts'
 import type { AdoptedChannel } from '../channel/adopted-channel.ts'
 import { MAX_CHANNEL_PACKET } from '../channel/limits.ts'
 import {
   buildChannelFailure,
   buildChannelOpenConfirmation,
-  buildChannelRequest,
   buildChannelSuccess,
   buildClose,
   buildData,
-  buildEnv,
   buildEof,
   buildExitStatus,
   buildExtendedData,
-  buildPtyRequest,
-  buildShell,
   buildWindowAdjust,
 } from '../codec/build.ts'
 import {
@@ -30,19 +29,16 @@ import {
   parseChannelRequest,
   windowAdjustOf,
 } from '../codec/messages.ts'
-import { type PtyRequest, parseEnv, parsePtyRequest, parseWindowChange } from '../codec/requests.ts'
-import { mayPass } from '../policy/environment.ts'
+import { parseWindowChange } from '../codec/requests.ts'
 import { MAIN_REQUESTS } from '../policy/request.ts'
 import type { ClientLeg } from '../transport/leg.ts'
-import { LOGON_TIMEOUT_MS, MENU_WINDOW } from './limits.ts'
-import { LogonDialog, type LogonStep } from './logon-dialog.ts'
+import { dialogOf, type Given, isNeeded, type Question, timeFor, wordsFor } from './dialogs.ts'
+import { MAX_ANNOUNCED, MENU_WINDOW } from './limits.ts'
+import type { LogonDialog } from './logon-dialog.ts'
 import { TargetMenu } from './menu.ts'
+import { PreparedRequests } from './prepared.ts'
+import type { ReasonDialog } from './reason-dialog.ts'
 
-const MAX_VARIABLES = 32
-const AGENT_REQUEST = 'auth-agent-req@openssh.com'
-const WISHES: ReadonlySet<string> = new Set(['x11-req', AGENT_REQUEST])
-/** Largest request for X11 in bytes: its protocol and cookie have under 100. */
-const MAX_WISH = 1024
 /** RFC 4254 5.2. */
 const LARGEST_WINDOW = 0xffffffff
 const NOTHING = Buffer.alloc(0)
@@ -55,15 +51,17 @@ export interface LocalOptions {
   client: ClientLeg
   /** Shown on a channel without menu. */
   text: string
+  /** If set, the channel waits for a target, whatever it asks for. Called if the user gives up. */
+  onInterrupt?: () => void
   /** If set, a shell with a terminal shows a menu of these targets. */
   targets?: () => Promise<{ targets: TargetEntry[]; total: number }>
   /** If set, a shell with a terminal asks this question. */
-  question?: LogonQuestion
+  question?: Question
   /** Returns the text above the menu, once per connection. */
   takeMotd: () => string | undefined
   onChoice: (choice: TargetEntry) => void
   /** Called with the answer to the last question. */
-  onLogon: (logon: Logon) => void
+  onGiven: (given: Given) => void
   onClosed: () => void
 }
 
@@ -73,27 +71,31 @@ export class LocalChannel {
   /** Bytes that the client still accepts. */
   #window: number
   /** Bytes that the client may still send. */
-  #credit = MENU_WINDOW
+  #credit: number
   /** Typed, not yet processed. */
   #input: Buffer = NOTHING
   /** Set if a line was processed in this turn of the event loop: the next line waits for another turn. */
   #turn: NodeJS.Immediate | undefined
-  #terminal: PtyRequest | undefined
-  /** The client's requests for its display and agent, for the chosen target. */
-  readonly #wishes = new Map<string, Uint8Array>()
-  readonly #variables: { name: string; value: Uint8Array }[] = []
+  readonly #prepared = new PreparedRequests()
   #menu: TargetMenu | undefined
-  #dialog: LogonDialog | undefined
+  #dialog: LogonDialog | ReasonDialog | undefined
   #dialogTimer: NodeJS.Timeout | undefined
-  /** Set after the user's choice: only Ctrl-C is read until the target is connected. */
+  /** Set while the channel waits for its target: only Ctrl-C is read. */
   #onInterrupt: (() => void) | undefined
+  /** Text to show as soon as the client has asked for a program. */
+  #unshown = ''
   #begun = false
+  #isShell = false
   #finished = false
 
   constructor(options: LocalOptions) {
     this.#options = options
     this.#clientId = options.open.sender
     this.#window = options.open.window
+    // Without a terminal, input is for the target alone.
+    this.#credit = options.targets ? MENU_WINDOW : 0
+    this.#onInterrupt = options.onInterrupt
+    if (options.onInterrupt) this.#unshown = options.text
     options.client.send(
       buildChannelOpenConfirmation({
         recipient: this.#clientId,
@@ -120,12 +122,16 @@ export class LocalChannel {
         if (this.#window > LARGEST_WINDOW) throw new MalformedError('the window is over 2^32-1')
         return
       case MSG.channelRequest:
-        this.#request(parseChannelRequest(payload))
+        this.#request(parseChannelRequest(payload), payload)
+        return
+      case MSG.channelEof:
+        this.#prepared.isEnded = this.#options.targets === undefined
         return
       case MSG.channelClose:
         if (!this.#finished) this.#options.client.send(buildClose(this.#clientId))
         this.#end()
-        this.#onInterrupt?.()
+        // One that shows why the client waits is not all that waits.
+        if (this.#onInterrupt !== this.#options.onInterrupt) this.#onInterrupt?.()
         this.#options.onClosed()
         return
       default:
@@ -148,7 +154,18 @@ export class LocalChannel {
   /** Shows a line while the target is being connected. Calls `onInterrupt` if the user cancels. */
   wait(text: string, onInterrupt: () => void): void {
     this.#onInterrupt = onInterrupt
-    this.#show(text)
+    this.say(text)
+  }
+
+  /** Shows a text: on the terminal, or on standard error. */
+  say(text: string): void {
+    if (this.#begun) this.#show(text)
+    else this.#unshown = `${this.#unshown}${text}`.slice(-MAX_ANNOUNCED)
+  }
+
+  /** Whether the user can be asked. */
+  get canAsk(): boolean {
+    return this.#isShell && this.#prepared.terminal !== undefined && !this.#finished
   }
 
   /** Shows the menu again with the reason of a failed connection. Without a menu, closes with it. */
@@ -159,17 +176,26 @@ export class LocalChannel {
     else this.close(`${notice}\r\n`, 255)
   }
 
-  /** Prompts for the user's login at the target. `notice`: why the prompt is repeated. */
-  ask(question: LogonQuestion, notice?: string): void {
+  /** Puts the question to the user; without a terminal, closes with it. `notice`: why it is repeated. */
+  ask(question: Question, notice?: string): void {
     this.#onInterrupt = undefined
     this.#closeDialog()
     if (this.#finished) return
-    this.#dialog = new LogonDialog(question)
+    if (!this.canAsk) {
+      this.#withoutTerminal(question)
+      return
+    }
+    this.#dialog = dialogOf(question)
     this.#dialogTimer = setTimeout(
       () => this.resume('sallyport: nothing was answered in time'),
-      LOGON_TIMEOUT_MS,
+      timeFor(question),
     )
     this.#show(this.#dialog.start(notice))
+  }
+
+  #withoutTerminal(question: Question): void {
+    if (isNeeded(question)) this.close(`sallyport: ${wordsFor(question, this.#options.text)}\r\n`, 255)
+    else this.#options.onGiven({ reason: NO_REASON })
   }
 
   #closeDialog(): void {
@@ -186,81 +212,66 @@ export class LocalChannel {
 
   /** Whether the client forwards its agent. */
   get hasAgent(): boolean {
-    return this.#wishes.has(AGENT_REQUEST)
+    return this.#prepared.hasAgent
   }
 
   /** Hands the channel over to the relay. It must not be used afterwards. */
   handOver(): AdoptedChannel | undefined {
-    if (this.#finished || !this.#terminal) return undefined
+    if (this.#finished) return undefined
     this.#end()
     const { id, open } = this.#options
     return {
       id,
       client: { id: this.#clientId, window: this.#window, maxPacket: open.maxPacket },
       credit: this.#credit,
-      isAnswered: true,
-      messages: [
-        ...[...this.#wishes].map(([type, data]) => buildChannelRequest(id, type, false, data)),
-        ...this.#variables.map(({ name, value }) => buildEnv(id, false, name, value)),
-        buildPtyRequest(id, false, this.#terminal),
-        buildShell(id, true),
-      ],
+      isAnswered: this.#begun,
+      messages: this.#prepared.messages(id),
     }
   }
 
-  #request(request: ChannelRequest): void {
+  #request(request: ChannelRequest, payload: Buffer): void {
     if (this.#finished) return
     if (MAIN_REQUESTS.has(request.type)) {
-      this.#main(request)
+      this.#main(request, payload)
       return
     }
-    let granted = false
-    if (request.type === 'pty-req' && !this.#terminal && !this.#begun) {
-      const terminal = parsePtyRequest(request.data)
-      // Copies, here and below: the next read overwrites the message.
-      this.#terminal = { ...terminal, modes: Uint8Array.from(terminal.modes) }
-      granted = true
-    } else if (request.type === 'window-change') {
-      const size = parseWindowChange(request.data)
-      if (this.#terminal) this.#terminal = { ...this.#terminal, ...size }
-      this.#menu?.resize(size)
-      granted = true
-    } else if (WISHES.has(request.type) && !this.#wishes.has(request.type) && !this.#begun) {
-      // The right for it is checked when the request is sent to the target.
-      const { targets, question } = this.#options
-      granted = (targets !== undefined || question !== undefined) && request.data.length <= MAX_WISH
-      if (granted) this.#wishes.set(request.type, Uint8Array.from(request.data))
-    } else if (request.type === 'env' && this.#variables.length < MAX_VARIABLES) {
-      const { name, value } = parseEnv(request.data)
-      granted = mayPass(name, value)
-      if (granted) this.#variables.push({ name, value: Uint8Array.from(value) })
-    }
+    const { targets, question, onInterrupt } = this.#options
+    const mayWish = targets !== undefined || question !== undefined || onInterrupt !== undefined
+    const granted = this.#prepared.take(request, mayWish)
+    if (request.type === 'window-change') this.#menu?.resize(parseWindowChange(request.data))
     this.#answer(request, granted)
   }
 
-  #main(request: ChannelRequest): void {
+  #main(request: ChannelRequest, payload: Buffer): void {
     this.#answer(request, !this.#begun)
     if (this.#begun) return
     this.#begun = true
+    this.#isShell = request.type === 'shell'
+    this.#prepared.begin(payload)
+    const { terminal } = this.#prepared
+    if (terminal) this.#widen()
     const { targets, question, text } = this.#options
-    const isTerminal = request.type === 'shell' && this.#terminal !== undefined
-    if (isTerminal && question) {
-      this.ask(question, `sallyport: ${text}`)
+    if (this.#onInterrupt) {
+      this.#show(this.#unshown)
       return
     }
-    if (!isTerminal || !targets) {
+    if (question) {
+      this.ask(question, 'logon' in question ? `sallyport: ${text}` : undefined)
+      return
+    }
+    if (!this.canAsk || !terminal || !targets) {
       this.close(`sallyport: ${text}\r\n`, 255)
       return
     }
     targets().then(
       ({ targets: list, total }) => {
-        if (this.#finished || !this.#terminal) return
+        if (this.#finished) return
         if (list.length === 0) {
           this.close('sallyport: there is no target that you may open\r\n', 255)
           return
         }
         this.#show(this.#options.takeMotd() ?? '')
-        this.#menu = new TargetMenu(list, total, this.#terminal)
+        this.#menu = new TargetMenu(list, total, this.#prepared.terminal ?? terminal)
         this.#show(this.#menu.start())
       },
       () => this.close('sallyport: the list of targets cannot be read, try again later\r\n', 255),
@@ -283,6 +294,11 @@ export class LocalChannel {
         this.#turn = undefined
         if (this.#input.length > 0) this.#nextLine()
       })
+    this.#widen()
+  }
+
+  /** Accepts as much input as a user of a terminal types. */
+  #widen(): void {
     const known = this.#credit + this.#input.length
     if (known >= MENU_WINDOW / 2) return
     this.#options.client.send(buildWindowAdjust(this.#clientId, MENU_WINDOW - known))
@@ -302,19 +318,20 @@ export class LocalChannel {
     }
   }
 
-  #answered(step: LogonStep): void {
+  #answered(step: ReturnType<(LogonDialog | ReasonDialog)['type']>): void {
     this.#show(step.show)
-    if ('quit' in step) this.resume('sallyport: no password was given')
-    else if ('logon' in step) {
+    if ('quit' in step) this.resume('sallyport: the question was not answered')
+    else if ('logon' in step || 'reason' in step) {
       this.#closeDialog()
-      this.#options.onLogon(step.logon)
+      this.#options.onGiven('logon' in step ? { logon: step.logon } : { reason: step.reason })
     }
   }
 
   #show(text: string): void {
     if (this.#finished) return
     const bytes = this.#fit(text)
-    if (bytes.length > 0) this.#options.client.send(buildData(this.#clientId, bytes))
+    const build = this.#prepared.terminal ? buildData : buildExtendedData
+    if (bytes.length > 0) this.#options.client.send(build(this.#clientId, bytes))
   }
 
   /** Cuts a text to the client's window and packet size; the rest is dropped rather than kept waiting. */

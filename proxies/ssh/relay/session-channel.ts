@@ -306,7 +306,7 @@ export class SessionChannel extends Channel {
   }
 
   #refuseRequest(request: ChannelRequest, what: string, reason: string): void {
-    if (request.wantReply) this.#owe('pass')
+    if (request.wantReply) this.#owe(this.#isAnswered ? 'own' : 'pass')
     this.host.session.denied(what, reason)
     this.refuse(reason)
   }

@@ -10,6 +10,7 @@ import type {
 } from 'fastify'
 import type { Audit } from '../../audit/events/catalogue.ts'
 import type { Contents } from '../../contents/contents.ts'
+import type { Approvals } from '../../gate/approvals.ts'
 import type { ReleaseAnswer } from '../../gate/elsewhere.ts'
 import type { Hold, OrderedBy } from '../../gate/holds.ts'
 import type { GuestMode, Invitation, InviteAnswer, InviteRequest } from '../../gate/invitations.ts'
@@ -68,6 +69,7 @@ export interface ApiDeps {
   passwords: Pick<PasswordHasher, 'hash' | 'policy'>
   audit: Audit
   sessionControl: SessionControl
+  approvals: Approvals
   tickets: Pick<TicketOffice, 'issue' | 'withdraw' | 'lifetime'>
   /** Address where clients reach the RDP listener, or undefined if there is none. */
   rdpAddress: { host: string; port: number } | undefined

@@ -105,6 +105,28 @@ export const ERRORS = {
     status: 409,
     description: 'several accounts have this name; use one of those in details',
   },
+  approval_required: {
+    status: 409,
+    description:
+      'approvers have to agree first: ask with POST /approvals, and repeat this when the request is accepted',
+  },
+  approval_not_needed: {
+    status: 409,
+    description: 'this opens without an approval: open it',
+  },
+  too_many_approvals: {
+    status: 409,
+    description: 'as many requests wait for an answer as may: cancel one, or wait',
+  },
+  not_pending: {
+    status: 409,
+    description: 'this request was answered or cancelled already, or its time is over',
+  },
+  answered_already: {
+    status: 409,
+    description: 'you have answered this request already: an answer counts once, and stays',
+  },
+  own_request: { status: 403, description: 'nobody answers the own request: ask another approver' },
   no_secret: {
     status: 409,
     description: 'no secret is stored for this account, so there is none to check out',

@@ -70,6 +70,8 @@ const CHECKOUT_CODES: Readonly<Record<CheckoutRefusal, ErrorCode>> = {
   too_long: 'invalid_field',
   not_extendable: 'not_extendable',
   not_out: 'not_found',
+  approval_required: 'approval_required',
+  no_reason: 'invalid_field',
 }
 
 /** Converts an error to the API's form. */

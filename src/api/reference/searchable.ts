@@ -2,6 +2,7 @@
 import type { Fields } from '../../search/fields.ts'
 import { ACCOUNT_FIELDS } from '../../store/accounts.ts'
 import { API_KEY_FIELDS } from '../../store/api-keys.ts'
+import { APPROVAL_FIELDS } from '../../store/approvals.ts'
 import { AUTHORIZATION_FIELDS } from '../../store/authorizations.ts'
 import { CHECKOUT_POLICY_FIELDS } from '../../store/checkout-policies.ts'
 import { CHECKOUT_FIELDS } from '../../store/checkouts.ts'
@@ -15,8 +16,8 @@ import { SESSION_FIELDS } from '../../store/sessions.ts'
 import { TARGET_GROUP_FIELDS } from '../../store/target-groups.ts'
 import { USER_GROUP_FIELDS } from '../../store/user-groups.ts'
 import { USER_FIELDS } from '../../store/users.ts'
-import { APPROVAL_FIELDS, TIMEFRAME_FIELDS } from '../resources/approvals.ts'
 import { SESSION_RIGHT_FIELDS, TARGET_FIELDS } from '../resources/targets.ts'
+import { TIMEFRAME_FIELDS } from '../resources/timeframes.ts'
 
 /** By the collection's path. */
 export const SEARCHABLE: Readonly<Record<string, Fields>> = {

@@ -1,118 +1,443 @@
-/**
- * Approvals and timeframes, as far as they exist: no approval is ever requested yet, and all times are
- * allowed.
- */
-import { Type } from 'typebox'
-import { nameKey } from '../../model/names.ts'
-import type { Fields } from '../../search/fields.ts'
-import { fieldsOf, ListQuery, pageOf, pick } from '../collection/listing.ts'
+/** Requests for approval: made, listed, answered and cancelled. */
+import type { FastifyRequest } from 'fastify'
+import { type Static, Type } from 'typebox'
+import { retrievalTerms } from '../../access/retrievals.ts'
+import { canonicalName } from '../../access/targets.ts'
+import type { Request } from '../../gate/approvals.ts'
+import { askedTarget } from '../../gate/asked-target.ts'
+import { objectOf } from '../../gate/clearance.ts'
+import {
+  APPROVAL_KINDS,
+  APPROVAL_STATES,
+  type Approval,
+  commentFlaw,
+  endOf,
+  MAX_AHEAD,
+  MAX_COMMENT,
+  MAX_DURATION,
+  MAX_TICKET_TEXT,
+  type Refusal,
+  reasonFlaw,
+  STANDARD_DURATION,
+  ticketFlaw,
+  type Wanted,
+} from '../../model/approvals.ts'
+import { looksLikeId } from '../../model/names.ts'
+import type { User } from '../../model/objects.ts'
+import { reaches } from '../../model/profiles.ts'
+import type { ApprovalDetails, ApprovalFilter } from '../../store/store.ts'
+import { sendList } from '../access/answers.ts'
+import { callerOf, userOf } from '../access/caller.ts'
+import type { Context } from '../access/context.ts'
+import { actor, addressOf } from '../access/events.ts'
+import { fieldsOf, listQuery, pageOf, pick } from '../collection/listing.ts'
 import { paramsSchema } from '../collection/paths.ts'
-import { pageOfAll } from '../collection/search.ts'
+import { accountsMeant, ambiguous, type Placed } from '../collection/references.ts'
+import { reviewed } from '../collection/review.ts'
 import type { Api } from '../http/deps.ts'
-import { ApiError } from '../http/errors.ts'
+import { ApiError, type ErrorCode, fieldError } from '../http/errors.ts'
 import { errorResponses } from '../http/failures.ts'
 import { apiBase } from '../http/version.ts'
-import { exact, shown, titled } from '../schema/fields.ts'
+import { check, exact, oneOf, shown, text, timeOf, timeOrNull, timeText, titled } from '../schema/fields.ts'
 
-const Approval = titled('Approval', exact({ ...shown }))
-const Timeframe = titled(
-  'Timeframe',
+const orNull = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
+const seconds = Type.Integer({ minimum: 1, maximum: MAX_DURATION / 1000, description: 'seconds' })
+const state = oneOf(APPROVAL_STATES, 'one that was accepted and revoked is cancelled')
+
+const View = titled(
+  'Approval',
   exact({
     ...shown,
-    timeframe_name: Type.String(),
-    description: Type.String(),
+    kind: oneOf(APPROVAL_KINDS, 'what it is about; command: a held line of a running session'),
+    user: Type.String({ description: 'the requester' }),
+    target: Type.String({ description: 'canonical name of the target, or ACCOUNT@DOMAIN[@DEVICE]' }),
+    authorization: Type.String({ description: 'USERGROUP:TARGETGROUP' }),
+    status: state,
+    creation: Type.String({ format: 'date-time' }),
+    begin: timeOrNull('null until it is accepted, if it was asked for at once'),
+    end: timeOrNull('likewise'),
+    duration: seconds,
+    timeout: Type.String({ format: 'date-time', description: 'until when it has to be answered' }),
+    comment: Type.String(),
+    ticket: Type.String(),
+    quorum: Type.Integer({ description: 'approvers that have to agree' }),
+    single_connection: Type.Boolean({ description: 'opens one session, or one checkout, only' }),
+    answers: Type.Array(
+      exact({
+        approver: Type.String(),
+        approved: Type.Boolean(),
+        comment: Type.String(),
+        date: Type.String({ format: 'date-time' }),
+        api_key: orNull('the API key that answered for the approver'),
+      }),
+    ),
+    ended_by: orNull('user who rejected, cancelled or revoked it'),
+    ended_comment: orNull('and why'),
+    session: orNull('of a held command: the session'),
+    detail: orNull('of a held command: the line, and the screen in view'),
+    sessions: Type.Array(Type.String(), { description: 'ids of the sessions that came of it' }),
+    checkouts: Type.Array(Type.String(), { description: 'likewise' }),
+    api_key: orNull('the API key that asked for it'),
   }),
 )
-export const APPROVAL_FIELDS = { id: { kind: 'id' } } as const satisfies Fields
-export const TIMEFRAME_FIELDS = {
-  timeframe_name: { kind: 'name' },
-  description: { kind: 'text' },
-  id: { kind: 'id' },
-} as const satisfies Fields
-const ALL_THE_TIME = {
-  id: '00000000000000000000000401',
-  timeframe_name: 'allthetime',
-  description: 'every day, at every hour',
+const Query = Type.Object({ ...listQuery, status: Type.Optional(state) }, { additionalProperties: false })
+const Ask = titled(
+  'ApprovalRequest',
+  exact({
+    target: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 512,
+        description: 'canonical name of a target, or as in a login string; or an account, as in `account`',
+        examples: ['root@local:srv1:ssh'],
+      }),
+    ),
+    account: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 512,
+        description: 'instead of a target, to check its secret out: ACCOUNT@DOMAIN[@DEVICE] or its id',
+      }),
+    ),
+    begin: Type.Optional(
+      Type.Union([Type.String({ format: 'date-time' }), Type.Null()], {
+        description: 'at most 90 days ahead; as soon as it is accepted unless given',
+      }),
+    ),
+    duration: Type.Optional(
+      Type.Integer({ ...seconds, description: 'seconds from its begin, default 3600, at most 7 days' }),
+    ),
+    comment: Type.Optional(text('what it is for; several lines', MAX_COMMENT)),
+    ticket: Type.Optional(text('number of a request in another system', MAX_TICKET_TEXT)),
+  }),
+)
+const comment = text('kept, and shown to the requester', MAX_COMMENT)
+const Accept = titled(
+  'ApprovalAccept',
+  exact({
+    comment: Type.Optional(comment),
+    duration: Type.Optional(
+      Type.Integer({ ...seconds, description: 'seconds, if it is to be shorter than asked for' }),
+    ),
+  }),
+)
+const End = titled('ApprovalEnd', exact({ comment: Type.Optional(comment) }))
+const tags = ['Approvals']
+
+const REFUSED: Readonly<Record<Refusal | 'not_found', ErrorCode>> = {
+  not_found: 'not_found',
+  own_request: 'own_request',
+  not_pending: 'not_pending',
+  answered_already: 'answered_already',
 }
 
-export function registerApprovals(app: Api): void {
-  const tags = ['Approvals']
+export function registerApprovals(app: Api, context: Context): void {
+  const { deps, answers } = context
+  const { store, approvals, clock } = deps
   const params = paramsSchema('/:ref')
-  const description = 'Not available yet: no rule asks for an approval.'
+
+  /** Returns what the caller may see: with `sessions`: view all, else the own and those to be answered. */
+  const seenBy = (request: FastifyRequest): ApprovalFilter => {
+    const { rights, user } = callerOf(request)
+    if (reaches(rights.sessions, 'view')) return {}
+    const own = user ?? userOf(request)
+    return { of: own.id, ...(reaches(rights.approvals, 'execute') && { answerableBy: own.id }) }
+  }
+  const found = async (request: FastifyRequest): Promise<Approval> => {
+    const { ref } = request.params as { ref: string }
+    const filter = { ...seenBy(request), id: ref.toUpperCase() }
+    const { items } = looksLikeId(ref) ? await store.approvals.list(filter) : { items: [] }
+    if (!items[0]) throw new ApiError('not_found')
+    return items[0]
+  }
+  const views = async (request: FastifyRequest, items: readonly Approval[]) => {
+    const details = await store.approvals.details(items.map(({ id }) => id))
+    return items.map((one) => show(apiBase(request), one, details.get(one.id)))
+  }
+  const viewOf = async (request: FastifyRequest, one: Approval) => (await views(request, [one]))[0]!
+  const actorOf = (request: FastifyRequest, user: User) => {
+    const { key } = callerOf(request)
+    return {
+      userId: user.id,
+      name: user.userName,
+      fields: { ...actor(callerOf(request)), client_ip: addressOf(request) },
+      ...(key && { keyProfile: key.profile }),
+    }
+  }
+
   app.get(
     '/approvals',
     {
       schema: {
         tags,
         summary: 'List: Approvals',
-        description: 'An empty list: no rule asks for an approval yet.',
-        querystring: ListQuery,
-        response: { 200: Type.Array(Approval), ...errorResponses(400, 401, 403) },
+        description:
+          "The newest first: the caller's own and those that the caller may answer; with `sessions`: view all.",
+        querystring: Query,
+        response: { 200: Type.Array(View), ...errorResponses(400, 401, 403, 503) },
       },
     },
     async (request, reply) => {
-      fieldsOf(request.query, Approval)
-      const { items, total } = pageOfAll([], pageOf(request.query, request), APPROVAL_FIELDS, (one) => one)
-      return reply.header('x-total-count', total).send(items)
+      const { status, ...query } = request.query
+      const fields = fieldsOf(query, View)
+      const filter = { ...seenBy(request), ...(status !== undefined && { status }) }
+      const listed = await store.approvals.list(filter, pageOf(query, request))
+      return sendList(answers, request, reply, listed, async (some) =>
+        (await views(request, some)).map((one) => pick(one, fields)),
+      )
     },
   )
+
   app.get(
     '/approvals/:ref',
     {
-      schema: { tags, summary: 'Read one: Approvals', params, response: errorResponses(401, 403, 404) },
+      schema: {
+        tags,
+        summary: 'Read one: Approvals',
+        params,
+        response: { 200: View, ...errorResponses(401, 403, 404) },
+      },
     },
-    async () => {
-      throw new ApiError('not_found')
-    },
+    async (request) => viewOf(request, await found(request)),
   )
-  const refuse = async () => {
-    throw new ApiError('not_available_yet')
-  }
-  const refused = (summary: string) => ({
-    preValidation: refuse,
-    schema: { tags, summary, description, response: errorResponses(400, 401, 403) },
-  })
-  app.post('/approvals', refused('Ask for an approval'), refuse)
-  for (const answer of ['accept', 'reject', 'cancel'] as const) {
-    app.post(`/approvals/:ref/${answer}`, refused(`Approvals: ${answer}`), refuse)
-  }
-}
 
-export function registerTimeframes(app: Api): void {
-  const tags = ['Timeframes']
-  app.get(
-    '/timeframes',
+  app.post(
+    '/approvals',
     {
       schema: {
         tags,
-        summary: 'List: Timeframes',
-        description: 'The one from the factory. Others cannot be made yet.',
-        querystring: ListQuery,
-        response: { 200: Type.Array(Timeframe), ...errorResponses(400, 401, 403) },
+        summary: 'Ask for an approval',
+        description:
+          'For a target, or for the secret of an account. What opens without an approval is 409 `approval_not_needed`.',
+        body: Ask,
+        response: { 201: View, ...errorResponses(400, 401, 403, 409, 413, 415, 503) },
       },
     },
     async (request, reply) => {
-      const fields = fieldsOf(request.query, Timeframe)
-      const all = [{ ...ALL_THE_TIME, url: `${apiBase(request)}/timeframes/${ALL_THE_TIME.id}` }]
-      const { items, total } = pageOfAll(all, pageOf(request.query, request), TIMEFRAME_FIELDS, (one) => one)
-      reply.header('x-total-count', total)
-      return reply.send(items.map((one) => pick(one, fields)) as never)
+      const user = userOf(request)
+      const { body } = request
+      const now = clock()
+      const begin = body.begin === undefined ? undefined : timeOf('begin', body.begin)
+      const duration = (body.duration ?? STANDARD_DURATION / 1000) * 1000
+      if (begin !== undefined) {
+        check('begin', begin > now + MAX_AHEAD ? 'expected a time within 90 days' : undefined)
+        check('begin', begin + duration <= now ? 'this time is over already' : undefined)
+      }
+      const { object, wanted } = await meant(context, user, body)
+      const reason = { comment: body.comment ?? '', ticket: body.ticket ?? '' }
+      check('comment', commentFlaw(reason.comment))
+      check('ticket', ticketFlaw(reason.ticket))
+      const flaw = reasonFlaw(reason, wanted)
+      if (flaw !== undefined)
+        throw fieldError(
+          'invalid_field',
+          wanted.comment === 'mandatory' && !reason.comment.trim() ? 'comment' : 'ticket',
+          flaw,
+        )
+      const { key } = callerOf(request)
+      const { fields } = actorOf(request, user)
+      const asked = await approvals.ask(
+        {
+          ...object,
+          ...reason,
+          userId: user.id,
+          userName: user.userName,
+          duration,
+          ...(begin !== undefined && { begin }),
+          ...(key && { apiKey: key.keyName }),
+        },
+        fields,
+      )
+      if (!asked) throw new ApiError('too_many_approvals')
+      const view = await viewOf(request, asked)
+      return reply.code(201).header('location', view.url).send(view)
     },
   )
-  app.get(
-    '/timeframes/:ref',
+
+  const answer = (approved: boolean) => async (request: FastifyRequest) => {
+    const user = userOf(request)
+    const { id } = await found(request)
+    const body = request.body as Static<typeof Accept>
+    check('comment', commentFlaw(body.comment ?? ''))
+    const { key } = callerOf(request)
+    const changed = await approvals.answer(id, actorOf(request, user), {
+      approved,
+      comment: body.comment ?? '',
+      apiKey: key?.keyName ?? '',
+      ...(body.duration !== undefined && { duration: body.duration * 1000 }),
+    })
+    if (typeof changed === 'string') throw new ApiError(REFUSED[changed])
+    await reviewed(context, request)
+    return viewOf(request, changed)
+  }
+  // The body may be missing.
+  const preValidation = async (request: FastifyRequest) => {
+    request.body ??= {}
+  }
+  const response = { 200: View, ...errorResponses(400, 401, 403, 404, 409, 413, 415, 503) }
+  app.post(
+    '/approvals/:ref/accept',
     {
+      preValidation,
       schema: {
         tags,
-        summary: 'Read one: Timeframes',
-        params: paramsSchema('/:ref'),
-        response: { 200: Timeframe, ...errorResponses(401, 403, 404) },
+        summary: 'Accept a request',
+        description: 'Counts once for each approver, and never for the requester.',
+        params,
+        body: Accept,
+        response,
+      },
+    },
+    answer(true),
+  )
+  app.post(
+    '/approvals/:ref/reject',
+    {
+      preValidation,
+      schema: {
+        tags,
+        summary: 'Reject a request',
+        description: 'One rejection is enough.',
+        params,
+        body: End,
+        response,
+      },
+    },
+    answer(false),
+  )
+  app.post(
+    '/approvals/:ref/cancel',
+    {
+      preValidation,
+      schema: {
+        tags,
+        summary: 'Cancel a request, or revoke an approval',
+        description:
+          'By its requester, an approver, or with `sessions`: execute. Ends the sessions and checkouts that came of it.',
+        params,
+        body: End,
+        response,
       },
     },
     async (request) => {
-      const key = nameKey((request.params as { ref: string }).ref)
-      if (key !== ALL_THE_TIME.id && key !== ALL_THE_TIME.timeframe_name) throw new ApiError('not_found')
-      return { ...ALL_THE_TIME, url: `${apiBase(request)}/timeframes/${ALL_THE_TIME.id}` }
+      const caller = callerOf(request)
+      const one = await found(request)
+      const isOwn = caller.user?.id === one.userId
+      const mayKill = reaches(caller.rights.sessions, 'execute')
+      const isApprover = async () =>
+        caller.user !== undefined &&
+        reaches(caller.rights.approvals, 'execute') &&
+        (await store.approvals.mayAnswer(one, caller.user.id, clock(), caller.key?.profile))
+      if (!isOwn && !mayKill && !(await isApprover())) throw new ApiError('forbidden')
+      check('comment', commentFlaw(request.body.comment ?? ''))
+      const changed = await approvals.cancel(one.id, {
+        name: caller.name,
+        fields: { ...actor(caller), client_ip: addressOf(request) },
+        comment: request.body.comment ?? '',
+      })
+      if (typeof changed === 'string') throw new ApiError(REFUSED[changed])
+      await reviewed(context, request)
+      return viewOf(request, changed)
     },
   )
+}
+
+type Asked = Omit<Request, 'userId' | 'userName' | 'duration' | 'comment' | 'ticket'>
+interface Meant {
+  object: Asked
+  wanted: { comment: Wanted; ticket: Wanted }
+}
+
+/** Returns what the request is about. @throws ApiError: the same for what does not exist, and what is not allowed */
+async function meant({ deps }: Context, user: User, body: Static<typeof Ask>): Promise<Meant> {
+  const { store } = deps
+  const { target: named, account: ref } = body
+  if ((named === undefined) === (ref === undefined))
+    throw fieldError('invalid_field', 'target', 'expected either a target or an account')
+  const found = named === undefined ? undefined : await askedTarget(store, user.id, named)
+  if (found && 'candidates' in found)
+    throw new ApiError(
+      'ambiguous_reference',
+      found.candidates.map((message) => ({ message })),
+    )
+  if (found) {
+    const { target } = found
+    if (target.quorum === undefined) throw new ApiError('approval_not_needed')
+    return {
+      object: {
+        kind: 'session',
+        ...objectOf(target),
+        authorizationId: target.authorizationIds[0] ?? '',
+        authorizationName: target.authorizationNames[0] ?? '',
+        target: canonicalName(target),
+        quorum: target.quorum,
+      },
+      wanted: target.wanted ?? { comment: 'none', ticket: 'none' },
+    }
+  }
+  const field = ref === undefined ? 'target' : 'account'
+  const text = ref ?? named ?? ''
+  const mine = await accountsMeant(store, text, { retrievableBy: user.id })
+  if (mine.length > 1) throw ambiguous(mine)
+  const [placed] = mine
+  const terms =
+    placed && retrievalTerms(await store.access.retrievalAuthorizations(user.id, placed.account.id))
+  if (!placed || !terms)
+    throw fieldError('unknown_reference', field, `"${text}" does not exist, or you may not open it`)
+  if (terms.quorum === undefined) throw new ApiError('approval_not_needed')
+  return {
+    object: {
+      kind: 'checkout',
+      serviceId: '',
+      accountId: placed.account.id,
+      login: '',
+      authorizationId: terms.authorizationIds[0] ?? '',
+      authorizationName: terms.authorizationNames[0] ?? '',
+      target: nameOf(placed),
+      quorum: terms.quorum,
+    },
+    wanted: terms.wanted,
+  }
+}
+
+function nameOf({ account, domain, device }: Placed): string {
+  const name = `${account.accountName}@${domain.domainName}`
+  return device ? `${name}@${device.deviceName}` : name
+}
+
+function show(base: string, one: Approval, details: ApprovalDetails | undefined): Static<typeof View> {
+  const end = endOf(one)
+  const orNone = (value: string) => (value === '' ? null : value)
+  return {
+    id: one.id,
+    url: `${base}/approvals/${one.id}`,
+    kind: one.kind,
+    user: one.userName,
+    target: one.target,
+    authorization: one.authorizationName,
+    status: one.state,
+    creation: timeText(one.created),
+    begin: one.begin === undefined ? null : timeText(one.begin),
+    end: end === undefined ? null : timeText(end),
+    duration: Math.ceil(one.duration / 1000),
+    timeout: timeText(one.answerBy),
+    comment: one.comment,
+    ticket: one.ticket,
+    quorum: one.quorum,
+    single_connection: one.isSingle,
+    answers: (details?.answers ?? []).map((answer) => ({
+      approver: answer.userName,
+      approved: answer.approved,
+      comment: answer.comment,
+      date: timeText(answer.time),
+      api_key: orNone(answer.apiKey),
+    })),
+    ended_by: orNone(one.ended?.by ?? ''),
+    ended_comment: orNone(one.ended?.comment ?? ''),
+    session: orNone(one.session),
+    detail: orNone(one.detail),
+    sessions: details?.sessions ?? [],
+    checkouts: details?.checkouts ?? [],
+    api_key: orNone(one.apiKey),
+  }
 }

@@ -1,12 +1,13 @@
-import { type Static, Type } from 'typebox'
+import { type Static, type TProperties, Type } from 'typebox'
 import { looksLikeId } from '../../model/names.ts'
 import { type Authorization, type Id, RECORDING_MODES } from '../../model/objects.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
 import { registerCollection } from '../collection/collection.ts'
-import { referred } from '../collection/references.ts'
+import { referred, referredIds } from '../collection/references.ts'
 import { resource } from '../collection/resource.ts'
 import type { Api } from '../http/deps.ts'
 import { ApiError } from '../http/errors.ts'
+import { changedConditions, checkConditions, conditionFields, shownConditions } from '../schema/conditions.ts'
 import { check, exact, name, oneOf, partial, shown, text } from '../schema/fields.ts'
 import { rightsIn, rightsOf } from '../schema/rights.ts'
 
@@ -17,6 +18,7 @@ const recordingMode = oneOf(
   RECORDING_MODES,
   'default `standard`. `strict`: what the target sends is shown to the user only when its recording is on the disk and signed; one authorization that says so is enough',
 )
+const optional = <P extends TProperties>(fields: P) => Type.Partial(Type.Object(fields)).properties
 const options = {
   description: Type.Optional(text('why it was given')),
   authorize_sessions: Type.Optional(Type.Boolean({ description: 'default false' })),
@@ -24,6 +26,7 @@ const options = {
   subprotocols: Type.Optional(subprotocols),
   is_recorded: Type.Optional(Type.Boolean({ description: 'default true' })),
   recording_mode: Type.Optional(recordingMode),
+  ...optional(conditionFields),
 }
 const Create = exact({ user_group: userGroup, target_group: targetGroup, ...options })
 const Update = partial(Create)
@@ -37,6 +40,7 @@ const View = exact({
   subprotocols,
   is_recorded: Type.Boolean(),
   recording_mode: recordingMode,
+  ...conditionFields,
 })
 
 /** @throws ApiError `invalid_field` for strict recording if nothing is recorded */
@@ -59,7 +63,16 @@ export function authorizationResource(context: ResourceContext) {
       throw new ApiError('duplicate', [{ message: `this pair has the authorization ${other.id}` }])
     }
   }
-  const changeOf = async (body: Static<typeof Update>): Promise<Partial<Omit<Authorization, 'id'>>> => ({
+  const conditionsOf = async (body: Static<typeof Update>, old?: Authorization) => {
+    const approvers = body.approvers && (await referredIds(store.userGroups, 'approvers', body.approvers))
+    const conditions = changedConditions(body, approvers, old?.conditions)
+    await checkConditions(conditions, (groups) => store.approvals.membersOf(groups))
+    return conditions
+  }
+  const changeOf = async (
+    body: Static<typeof Update>,
+    conditions: Authorization['conditions'],
+  ): Promise<Partial<Omit<Authorization, 'id'>>> => ({
     ...(body.user_group !== undefined && {
       userGroupId: (await referred(store.userGroups, 'user_group', body.user_group)).id,
     }),
@@ -74,6 +87,7 @@ export function authorizationResource(context: ResourceContext) {
     ...(body.subprotocols !== undefined && { subprotocols: rightsOf(body.subprotocols) }),
     ...(body.is_recorded !== undefined && { isRecorded: body.is_recorded }),
     ...(body.recording_mode !== undefined && { recordingMode: body.recording_mode }),
+    ...(conditions && { conditions }),
   })
 
   return resource({
@@ -88,7 +102,7 @@ export function authorizationResource(context: ResourceContext) {
         const userGroupId = (await referred(store.userGroups, 'user_group', body.user_group)).id
         const targetGroupId = (await referred(store.targetGroups, 'target_group', body.target_group)).id
         await refuseSecond(userGroupId, targetGroupId)
-        const change = await changeOf(body)
+        const change = await changeOf(body, await conditionsOf(body))
         checkMode(change)
         return () =>
           store.authorizations.create({
@@ -107,7 +121,7 @@ export function authorizationResource(context: ResourceContext) {
     update: {
       schema: Update,
       async plan(old, body) {
-        const change = await changeOf(body)
+        const change = await changeOf(body, await conditionsOf(body, old))
         await refuseSecond(
           change.userGroupId ?? old.userGroupId,
           change.targetGroupId ?? old.targetGroupId,
@@ -128,6 +142,10 @@ export function authorizationResource(context: ResourceContext) {
       subprotocols: authorization.subprotocols,
       is_recorded: authorization.isRecorded,
       recording_mode: authorization.recordingMode,
+      ...shownConditions(
+        authorization.conditions,
+        await read.userGroups(authorization.conditions?.approverGroupIds ?? []),
+      ),
     }),
     label: (one) => `${one['user_group']}:${one['target_group']}`,
     secrets: [],

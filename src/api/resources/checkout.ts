@@ -148,6 +148,7 @@ export function registerCheckout(app: Api, { deps }: Context): void {
           authorization: out.authorizationIds.join(','),
           object: out.checkoutId,
           duration: out.expires - out.begin,
+          ...(out.approval !== undefined && { approval: out.approval }),
           ...toldOf(request.body),
         })
         if (!(await checkouts.out(out.checkoutId, clock()))) {

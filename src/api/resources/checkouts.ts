@@ -37,6 +37,7 @@ const View = titled(
     forced_by: orNull('user who took it back'),
     forced_comment: orNull('and why'),
     api_key: orNull('the API key that asked for it'),
+    approval: orNull('id of the approval that it needed'),
   }),
 )
 const Query = Type.Object(
@@ -174,6 +175,7 @@ function show(base: string, one: CheckoutRecord, now: number): Static<typeof Vie
     forced_by: one.forced?.by ?? null,
     forced_comment: one.forced?.comment ?? null,
     api_key: one.apiKey ?? null,
+    approval: one.approval ?? null,
   }
 }
 

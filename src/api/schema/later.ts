@@ -11,20 +11,7 @@ export const LATER_FIELDS: Readonly<Record<string, readonly string[]>> = {
   domain: ['vault_type', 'vault_plugin', 'api_url', 'api_key', 'force_service_account'],
   account: ['auto_change_password'],
   checkoutpolicy: ['change_credentials_at_checkin'],
-  authorization: [
-    'is_critical',
-    'approval_required',
-    'approvers',
-    'active_quorum',
-    'inactive_quorum',
-    'approval_timeout',
-    'single_connection',
-    'has_comment',
-    'mandatory_comment',
-    'has_ticket',
-    'mandatory_ticket',
-    'timeframes',
-  ],
+  authorization: ['timeframes'],
 }
 
 /** @throws ApiError `not_available_yet` that names every such field */

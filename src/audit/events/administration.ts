@@ -19,6 +19,7 @@ export const ADMINISTRATION = {
       'duration',
       'reason',
       'ticket',
+      'approval',
     ],
     sentence: (f) =>
       `${who(f)} checked out ${account(f)}${f.ticket === undefined ? '' : ` for ticket ${f.ticket}`}${because(f)}`,

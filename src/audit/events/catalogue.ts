@@ -4,15 +4,19 @@
  * are checked against it by tests. Codes and field names are those of docs/events.md.
  */
 import { ADMINISTRATION } from './administration.ts'
+import { APPROVALS } from './approvals.ts'
 import type { EventFields, EventKind, Severity } from './fields.ts'
 import { GUESTS } from './guests.ts'
 import { RECORDINGS } from './recordings.ts'
 import { SESSIONS } from './sessions.ts'
 
-export const EVENTS = { ...SESSIONS, ...GUESTS, ...RECORDINGS, ...ADMINISTRATION } as const satisfies Record<
-  string,
-  EventKind
->
+export const EVENTS = {
+  ...SESSIONS,
+  ...GUESTS,
+  ...RECORDINGS,
+  ...ADMINISTRATION,
+  ...APPROVALS,
+} as const satisfies Record<string, EventKind>
 
 export type EventCode = keyof typeof EVENTS
 

@@ -45,6 +45,8 @@ export const EVENT_FIELDS = [
   'api_key',
   'ticket',
   'holder',
+  'approval',
+  'critical',
 ] as const
 export type EventField = (typeof EVENT_FIELDS)[number]
 /** `duration` is in milliseconds, `size` and `bytes_…` are bytes. */

@@ -93,9 +93,20 @@ export const SESSIONS = {
     severity: 'notice',
     trap: true,
     meaning:
-      'a session to a target began; `method`, where no stored account was used: `mapping` or `interactive`; with a certificate of its own to sign in by, `object` is its serial number and `object_type` is `certificate`',
-    fields: [...SESSION, 'authorization', 'method', 'object_type', 'object'],
-    sentence: (f) => `${who(f)} opened ${session(f)} to ${targetOf(f)}`,
+      'a session to a target began; `method`, where no stored account was used: `mapping` or `interactive`; with a certificate of its own to sign in by, `object` is its serial number and `object_type` is `certificate`; `approval` is the id of the approval that it needed, `reason` and `ticket` the reason that the user gave, and `critical` is `true` if an authorization says so',
+    fields: [
+      ...SESSION,
+      'authorization',
+      'method',
+      'object_type',
+      'object',
+      'reason',
+      'ticket',
+      'approval',
+      'critical',
+    ],
+    sentence: (f) =>
+      `${who(f)} opened ${f.critical === undefined ? '' : 'critical '}${session(f)} to ${targetOf(f)}${because(f)}`,
   },
   'session.close': {
     severity: 'notice',

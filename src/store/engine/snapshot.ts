@@ -2,6 +2,7 @@
 import { closeSync, openSync } from 'node:fs'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { TRIGGERS } from '../migrations/0021-changes.ts'
+import { triggers as OF_APPROVALS } from '../migrations/0027-approvals.ts'
 import { StoreError } from './errors.ts'
 
 /** Pages copied in one turn of the event loop. */
@@ -47,16 +48,23 @@ export function requireSound(path: string): void {
   }
 }
 
+/** The triggers that come with a table. */
+const WITH: readonly (readonly [table: string, triggers: ReadonlyMap<string, string>])[] = [
+  ['changes', TRIGGERS],
+  ['approvals', OF_APPROVALS.byName],
+]
+
 /** @throws StoreError if the database would do something by itself that ours do not, or not do what they do */
 function requireOwnTriggers(database: DatabaseSync): void {
   const rows = database
     .prepare("select name, sql from sqlite_schema where type in ('trigger', 'view') order by name")
     .all()
-  const foreign = rows.find(({ name, sql }) => TRIGGERS.get(String(name)) !== sql)
+  // An older program's has not all of these tables yet.
+  const isThere = database.prepare('select 1 from sqlite_schema where name = ?')
+  const own = new Map(WITH.filter(([table]) => isThere.get(table)).flatMap(([, triggers]) => [...triggers]))
+  const foreign = rows.find(({ name, sql }) => own.get(String(name)) !== sql)
   if (foreign)
     throw new StoreError(`it has a trigger or a view (${foreign['name']}), which sallyport has not`)
-  // An older program's has no log of changes yet.
-  const hasLog = database.prepare("select 1 from sqlite_schema where name = 'changes'").get()
-  if (hasLog && rows.length < TRIGGERS.size)
-    throw new StoreError(`it has ${rows.length} triggers that note changes of rights, not ${TRIGGERS.size}`)
+  if (rows.length < own.size)
+    throw new StoreError(`it has ${rows.length} triggers that note changes of rights, not ${own.size}`)
 }

@@ -7,6 +7,8 @@ export interface Migration {
   sql: string
   /** PostgreSQL's, where it is more than SQLite's with other types (postgres/migrate.ts). */
   postgres?: string
+  /** Triggers that note changes of rights, made after the tables. */
+  triggers?: { byName: ReadonlyMap<string, string>; postgres: string }
 }
 
 /** @throws SchemaError if a database of this version is newer than the program */

@@ -5,7 +5,8 @@
 export const version = 21
 
 /** For each table: the kind of object that a row is about, and the column of its id. Without one, it is about all. */
-const ABOUT: Readonly<Record<string, readonly [kind: string, column?: string]>> = {
+type About = Readonly<Record<string, readonly [kind: string, column?: string]>>
+const ABOUT: About = {
   users: ['user', 'id'],
   user_groups: ['user_group', 'id'],
   user_group_members: ['user', 'user_id'],
@@ -51,6 +52,18 @@ function triggersOf([table, [kind, column]]: readonly [string, readonly [string,
 
 /** SQLite's triggers by their names, as its schema has them. */
 export const TRIGGERS: ReadonlyMap<string, string> = new Map(Object.entries(ABOUT).flatMap(triggersOf))
+
+/** The triggers of a later migration: SQLite's by their names, and PostgreSQL's text. */
+export interface NotedTables {
+  byName: ReadonlyMap<string, string>
+  postgres: string
+}
+
+/** Returns the triggers for tables of a later migration. */
+export function notedBy(about: About): NotedTables {
+  const tables = Object.entries(about)
+  return { byName: new Map(tables.flatMap(triggersOf)), postgres: tables.map(triggerOf).join('') }
+}
 
 /** Key of the lock that changes are noted under: `salc` as a number. */
 const LOCK = 0x73616c63

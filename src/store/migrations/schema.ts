@@ -164,6 +164,57 @@ export interface AuthorizationRow {
   subprotocols: List
   is_recorded: Flag
   recording_mode: string
+  is_critical: Flag
+  approval_required: Flag
+  active_quorum: number
+  inactive_quorum: number
+  approval_timeout: number
+  single_connection: Flag
+  has_comment: Flag
+  mandatory_comment: Flag
+  has_ticket: Flag
+  mandatory_ticket: Flag
+}
+
+export interface ApprovalRow {
+  id: string
+  kind: string
+  state: string
+  user_id: string
+  user_name: string
+  authorization_id: string
+  authorization_name: string
+  target: string
+  /** Empty if none, as those below. */
+  service_id: string
+  account_id: string
+  login: string
+  session: string
+  detail: string
+  created: number
+  begin_time: number | null
+  duration: number
+  answer_by: number
+  comment: string
+  ticket: string
+  quorum: number
+  is_single: Flag
+  uses: number
+  connection: string
+  api_key: string
+  ended_time: number | null
+  ended_by: string
+  ended_comment: string
+}
+
+export interface ApprovalAnswerRow {
+  approval_id: string
+  user_id: string
+  user_name: string
+  approved: Flag
+  comment: string
+  time: number
+  api_key: string
 }
 
 export interface ApiKeyRow {
@@ -204,6 +255,7 @@ export interface CheckoutRow {
   ticket: string
   forced_by: string
   forced_comment: string
+  approval: string
 }
 
 export interface SessionRow {
@@ -233,8 +285,11 @@ export interface SessionRow {
   recording_digest: string | null
   /** JSON object. */
   legal_hold: string | null
-  /** Empty if none. */
+  /** Empty if none, as those below. */
   api_key: string
+  approval: string
+  comment: string
+  ticket: string
 }
 
 export interface UploadRow {
@@ -282,6 +337,9 @@ export interface Schema {
   target_group_logins: { target_group_id: string; service_id: string; kind: string }
   target_group_retrievals: { target_group_id: string; account_id: string }
   authorizations: AuthorizationRow
+  authorization_approvers: { authorization_id: string; group_id: string }
+  approvals: ApprovalRow
+  approval_answers: ApprovalAnswerRow
   profiles: ProfileRow
   checkout_policies: CheckoutPolicyRow
   connection_policies: ConnectionPolicyRow

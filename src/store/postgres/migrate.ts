@@ -49,10 +49,11 @@ export async function makeTables(
 
 async function apply(
   client: pg.ClientBase,
-  { version, sql, postgres }: Migration,
+  { version, sql, postgres, triggers }: Migration,
   now: number,
 ): Promise<void> {
   await client.query(postgres ?? postgresText(sql))
+  if (triggers) await client.query(triggers.postgres)
   await client.query(`insert into ${VERSIONS} (version, applied) values ($1, $2)`, [version, now])
 }
 

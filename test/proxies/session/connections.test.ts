@@ -4,7 +4,7 @@ import { Connections, spanOf } from '../../../proxies/session/connections.ts'
 import type { ProxySession } from '../../../proxies/session/session.ts'
 
 function world() {
-  const connections = new Connections({ onNotice: () => undefined })
+  const connections = new Connections({ onNotice: () => undefined, withdraw: async () => undefined })
   const told: string[] = []
   const stopped: string[] = []
   const connection = {

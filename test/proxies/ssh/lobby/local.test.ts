@@ -38,10 +38,10 @@ function asking(more: Partial<LocalOptions> = {}, hasTerminal = true): LocalChan
     open,
     client,
     text: 'srv1:ssh asks for the login and password',
-    question: { target: 'srv1:ssh' },
+    question: { logon: { target: 'srv1:ssh' } },
     takeMotd: () => undefined,
     onChoice: () => undefined,
-    onLogon: () => undefined,
+    onGiven: () => undefined,
     onClosed: () => undefined,
     ...more,
   })
@@ -65,16 +65,16 @@ test('what is not answered in time ends the channel', () => {
 })
 
 test('what was answered is not timed any more, and the password was not shown', () => {
-  const onLogon = vi.fn()
-  const channel = asking({ onLogon })
+  const onGiven = vi.fn()
+  const channel = asking({ onGiven })
   channel.message(buildData(ID, 'root\rcanary\r'))
   vi.advanceTimersByTime(0)
-  expect(onLogon).toHaveBeenCalledExactlyOnceWith({ login: 'root', password: 'canary' })
+  expect(onGiven).toHaveBeenCalledExactlyOnceWith({ logon: { login: 'root', password: 'canary' } })
   vi.advanceTimersByTime(LOGON_TIMEOUT_MS * 2)
   expect(types()).not.toContain(MSG.channelClose)
   expect(shown()).not.toContain('canary')
   channel.message(buildData(ID, 'more\r'))
-  expect(onLogon).toHaveBeenCalledTimes(1)
+  expect(onGiven).toHaveBeenCalledTimes(1)
 })
 
 test('without a terminal it is told why, and ends', () => {
@@ -90,10 +90,10 @@ test('the display and the agent that were asked for before the question go on to
     open: { type: 'session', sender: 9, window: 100_000, maxPacket: 32_768, typeData: Buffer.alloc(0) },
     client: { send: (payload: Uint8Array) => sent.push(Buffer.from(payload)) } as unknown as Transport,
     text: '',
-    question: { target: 'srv1:ssh' },
+    question: { logon: { target: 'srv1:ssh' } },
     takeMotd: () => undefined,
     onChoice: () => undefined,
-    onLogon: () => undefined,
+    onGiven: () => undefined,
     onClosed: () => undefined,
   })
   for (const type of ['x11-req', 'auth-agent-req@openssh.com'])
@@ -123,7 +123,7 @@ describe('the menu', () => {
       targets: async () => ({ targets: TARGETS, total: TARGETS.length }),
       takeMotd: () => undefined,
       onChoice: () => undefined,
-      onLogon: () => undefined,
+      onGiven: () => undefined,
       onClosed: () => undefined,
     })
     channel.message(buildPtyRequest(ID, false, { ...PTY, rows }))

@@ -1,0 +1,45 @@
+/** The gate's answers without a session: a refusal, or what is needed first. */
+import type {
+  ApprovalWait,
+  Logon,
+  LogonQuestion,
+  OpenAnswer,
+  OpenRequest,
+  ReasonQuestion,
+} from '../../src/contract/gate.ts'
+import { wishOf } from '../wording/reason.ts'
+
+/** The parts of a request to open a session that its user may choose. */
+export type Choice = Pick<OpenRequest, 'target' | 'logon' | 'reason' | 'approval'>
+
+/** Why there is no session. With one of the others the user may go on. */
+export interface Refusal {
+  message: string
+  /** Another login at the target may succeed. */
+  question?: LogonQuestion
+  /** The user has to give a reason. */
+  reason?: ReasonQuestion
+  /** Approvers were asked. */
+  wait?: ApprovalWait
+}
+
+/** `choice`: of the request. */
+export function refusalOf(answer: Exclude<OpenAnswer, { result: 'opened' }>, choice: Choice): Refusal {
+  switch (answer.result) {
+    case 'denied':
+      return { message: answer.message }
+    case 'reason_needed':
+      return { message: answer.question.flaw ?? wishOf(answer.question), reason: answer.question }
+    case 'approval_pending':
+      return { message: answer.wait.lines.join('\n'), wait: answer.wait }
+    case 'logon_needed':
+      return logonRefusal(answer.question, choice.logon)
+  }
+}
+
+/** `typed`: the login that was tried, if any. */
+function logonRefusal(question: LogonQuestion, typed: Logon | undefined): Refusal {
+  const what = question.login === undefined ? 'login and password' : `password of ${question.login}`
+  const flaw = question.flaw ?? `${question.target} asks for the ${what}`
+  return { message: flaw, question: typed ? { ...question, flaw } : question }
+}
