@@ -3,8 +3,10 @@
  * drawn list; the notice of recording; the relay.
  */
 
+import type { DesktopOpeningOptions } from '../desktop/opening.ts'
 import { NOTICE_SECONDS, OWN_SCREENS_MS } from '../desktop/screens/limits.ts'
 import { failureMessage, recordedNotice } from '../desktop/screens/message.ts'
+import { WaitingScreen } from '../desktop/screens/waiting.ts'
 import { type Choice, isRefusal, type Refusal, TargetChoice } from '../desktop/target-choice.ts'
 import { end } from '../net/disconnect.ts'
 import type { ProxyConnection } from '../session/connections.ts'
@@ -105,9 +107,22 @@ export class VncConnection implements ProxyConnection {
     return display
   }
 
+  /** What a session does whose target is not connected yet. */
+  #held(): Pick<DesktopOpeningOptions, 'onHeld' | 'onPatience'> {
+    const { bastion, identity } = this.#options
+    return {
+      onHeld: (text, cancel) => {
+        const display = this.#display ?? this.#beginOwn()
+        const words = { bastion, user: identity.user, heading: 'Waiting', text }
+        display.show(new WaitingScreen(words, display.size), cancel)
+      },
+      onPatience: (milliseconds) => this.#idle.extend(milliseconds),
+    }
+  }
+
   /** Never rejects. */
   async #open(choice: Choice, signal: AbortSignal): Promise<Opened | Refusal> {
-    const opening = openSession(this.#options, choice, signal)
+    const opening = openSession({ ...this.#options, ...this.#held() }, choice, signal)
     this.#opening = opening
     const opened = await opening
     return isRefusal(opened) ? opened : this.#fitting(opened)

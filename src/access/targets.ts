@@ -43,6 +43,8 @@ export interface Target
   wanted?: { comment: Wanted; ticket: Wanted }
   /** One of the authorizations is critical. */
   isCritical?: true
+  /** Another user has to watch the session. */
+  isWatched?: true
 }
 
 /** How rows with conditions count. */
@@ -204,5 +206,6 @@ function merged({ rows, quorum }: Chosen): Target {
     ...(quorum > 0 && { quorum }),
     ...((wanted.comment !== 'none' || wanted.ticket !== 'none') && { wanted }),
     ...(rows.some(({ conditions }) => conditions?.isCritical) && { isCritical: true as const }),
+    ...(rows.some(({ conditions }) => conditions?.fourEyes) && { isWatched: true as const }),
   }
 }

@@ -47,10 +47,12 @@ import { ApprovalEnds } from './approval-ends.ts'
 import { OVER } from './approval-look.ts'
 import { Approvals } from './approvals.ts'
 import { Arrears } from './arrears.ts'
+import { Asks } from './asks.ts'
 import { UNAVAILABLE, whileThere } from './away.ts'
 import { accountFor, accountOf, endedRecording } from './closing.ts'
 import { Denial } from './denial.ts'
 import type { ElsewhereSession, ReleaseAnswer } from './elsewhere.ts'
+import { FourEyes } from './four-eyes.ts'
 import { type Hold, holdOf, type OrderedBy } from './holds.ts'
 import { HostKeyJudge } from './host-keys.ts'
 import type { HostTrust } from './host-trust.ts'
@@ -106,6 +108,8 @@ export class BrokerGate implements Gate {
   readonly #live: LiveSessions
   readonly #invitations: Invitations
   readonly #suspensions: Suspensions
+  readonly #fourEyes: FourEyes
+  readonly #asks: Asks
   readonly #arrears: Arrears
   readonly #listeners = new Set<(notice: GateNotice) => void>()
   readonly #waits: Waits
@@ -135,6 +139,7 @@ export class BrokerGate implements Gate {
         await this.tickets.review(...reviewed)
         await this.#invitations.review(...reviewed)
         await this.#waits.review(reviewed[2])
+        await this.#asks.review(reviewed[2])
       },
       bases: () => this.#bases(),
     })
@@ -162,8 +167,18 @@ export class BrokerGate implements Gate {
       reasonAhead: (user, target) => this.#opening.reasonAhead(user, target),
       onWithdrawn: (identity, reason) => notify({ type: 'leave', identity, reason }),
     })
-    this.#live = new LiveSessions({ drawer: options.drawer, notify: (notice) => this.#notify(notice) })
     this.#suspensions = new Suspensions({ audit, notify, now })
+    this.#asks = new Asks({ store, approvals: this.approvals, notify, now })
+    this.#fourEyes = new FourEyes({
+      suspensions: this.#suspensions,
+      end: (session, reason) => void this.#end(session, reason).catch(() => undefined),
+    })
+    this.#live = new LiveSessions({
+      drawer: options.drawer,
+      notify,
+      onWatched: (session, watcher) => this.#fourEyes.onWatched(session, watcher),
+      onLeft: (session, watcher) => this.#fourEyes.onLeft(session, watcher),
+    })
     this.#opening = new Opening({
       ...options,
       running: this.#running,
@@ -215,6 +230,7 @@ export class BrokerGate implements Gate {
     const answer = await this.#opening.open(signedIn, request, onRunning)
     if (answer.result !== 'opened') return answer
     const running = this.#running.get(answer.session.id)
+    this.#fourEyes.begin(running)
     this.#approvalEnds.add(running)
     // Covers rights that were removed while the session was being opened, before a review could see it.
     const flaw = await this.#review.flawOf(running).catch(async (error: unknown) => {
@@ -250,6 +266,9 @@ export class BrokerGate implements Gate {
     if (flaw !== undefined) await this.#end(running, flaw)
     // The session ended before its proxy got the notice: release no credential.
     if (running.stopped !== undefined) return { result: 'refused', message: running.stopped }
+    const unwatched = running.holds?.get('unwatched')
+    // Honest proxies wait: one that was taken over gets no credential of SSH before a watcher is there.
+    if (unwatched) return { result: 'refused', message: unwatched.reason }
     const { handOut } = running
     if (!handOut) return await this.#hostKeys.judge(running, key, kind)
     try {
@@ -345,6 +364,8 @@ export class BrokerGate implements Gate {
     ended?: EndedRecording,
   ): void {
     this.#running.remove(session.id)
+    this.#fourEyes.onClosed(session.id)
+    this.#asks.onClosed(session.id, 'the session has ended')
     this.#invitations.onClosed(session.id)
     this.#options.onClosed?.(session.id, session.isRecorded, ended)
     this.#live.onClosed(session.id, end)
@@ -355,13 +376,16 @@ export class BrokerGate implements Gate {
     return this.#live.take(request)
   }
 
-  async askCommand({ session }: AskCommandRequest): Promise<AskCommandAnswer> {
-    this.#running.get(session)
-    return { result: 'refused', message: 'no approver can be asked' }
+  askCommand(request: AskCommandRequest): Promise<AskCommandAnswer> {
+    return whileThere(
+      this.#options.store.reach,
+      () => this.#asks.ask(this.#running.get(request.session), request),
+      () => ({ result: 'refused', message: UNAVAILABLE }),
+    )
   }
 
-  async giveUpCommand({ session }: { session: string; ask: number }): Promise<void> {
-    this.#running.get(session)
+  async giveUpCommand({ session, ask }: { session: string; ask: number }): Promise<void> {
+    await this.#asks.giveUp(session, ask)
   }
 
   async withdraw({ identity, approval }: { identity: string; approval: string }): Promise<void> {
@@ -464,6 +488,7 @@ export class BrokerGate implements Gate {
     const session = this.#running.find(id)
     if (!session) return (await this.#running.elsewhere.get(id)?.suspend(reason, by)) ?? false
     await this.#suspensions.hold(session, 'order', reason, by)
+    this.#asks.onClosed(id, 'input was suspended')
     return true
   }
 

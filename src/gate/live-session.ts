@@ -33,6 +33,8 @@ export type WatchEnd = 'session_over' | 'too_slow' | 'failed'
 /** A viewer of a session. */
 export interface Watcher {
   name: string
+  /** The user that watches; absent for an API key, whoever it acts for. */
+  readonly userId?: string | undefined
   /** Sends a message: one JSON object. */
   send(message: string): void
   /** Bytes of messages not yet sent. */

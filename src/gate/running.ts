@@ -30,6 +30,8 @@ export interface RunningSession {
   isRecorded: boolean
   /** The recording on the disk, from which watchers' keyframes are drawn. */
   recording?: { path: string; key: Secret }
+  /** Milliseconds that approvers have for a command line. */
+  askMs: number
   /** Whether the user is notified when the session is watched. */
   tellsWatched: boolean
   /** Whether the target is reached from a local port below 1024. */

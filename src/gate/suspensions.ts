@@ -27,6 +27,11 @@ export class Suspensions {
     this.holdNow(session, cause, reason, by)
   }
 
+  /** Writes the event of a hold of the broker's own that began before. */
+  told(session: RunningSession, reason: string): Promise<void> {
+    return this.#record('session.suspend', session, reason, undefined)
+  }
+
   /** The same without an event: its caller writes one, or has written it. */
   holdNow(session: RunningSession, cause: HoldCause, reason: string, by?: OrderedBy): void {
     session.holds ??= new Map()

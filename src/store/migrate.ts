@@ -28,6 +28,7 @@ import * as idempotencyClaims from './migrations/0023-idempotency-claims.ts'
 import * as invitations from './migrations/0024-invitations.ts'
 import * as checkouts from './migrations/0025-checkouts.ts'
 import * as approvals from './migrations/0027-approvals.ts'
+import * as fourEyes from './migrations/0029-four-eyes.ts'
 
 /** In order; a released migration is never changed, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -55,6 +56,7 @@ export const MIGRATIONS: readonly Migration[] = [
   invitations,
   checkouts,
   approvals,
+  fourEyes,
 ]
 
 /** Schema version of a database that this program has opened. */
