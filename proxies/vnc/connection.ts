@@ -25,7 +25,7 @@ import { type LastWords, VncRelay } from './relay/relay.ts'
 import { desktopName } from './relay/texts.ts'
 import { Viewer } from './relay/viewer.ts'
 
-export interface ConnectionOptions extends SignedInViewer, OpeningOptions {
+export interface ConnectionOptions extends SignedInViewer, Omit<OpeningOptions, 'onHeld' | 'onPatience'> {
   /** The name that the bastion shows. */
   bastion: string
   /** The shared sessions by the ids of sessions with a relay, for guests. */

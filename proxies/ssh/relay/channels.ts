@@ -90,7 +90,9 @@ export class Channels {
     const rule = ruleOf(by, 'channel', open.type)
     const { suspension } = this.#host.session
     if (rule === undefined) this.#denyKind(by, open)
-    else if (by === 'client' && suspension.isOn) this.#refuseSuspended(open, suspension.reason)
+    // A session channel may be opened: its program waits.
+    else if (by === 'client' && suspension.isOn && isRight(rule))
+      this.#refuseSuspended(open, suspension.reason)
     else if (isRight(rule)) this.#openForwarded(by, open, rule)
     else if (this.#noMoreSessions) {
       this.#refuse(by, open, OPEN_FAILURE.administrativelyProhibited, 'no more sessions, as was asked')
