@@ -17,7 +17,7 @@ const MAX_OPEN = 32
 /** Characters of the line, the rule and the screen that approvers see. */
 const MAX_LINE = 4_096
 const MAX_SCREEN = 16_384
-/** Milliseconds after the time for the answer: it is over by then for the store too. */
+/** Milliseconds after the time for the answer, so that the store finds it expired. */
 const LATE_MS = 20
 const UNREAD = '(not read: it is not shown on the screen)'
 

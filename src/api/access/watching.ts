@@ -22,7 +22,7 @@ export type CloseCode = keyof typeof CLOSE_CODES
 const MAX_REASON = 256
 
 export interface WatchingOptions {
-  /** The user that watches; undefined for an API key, whoever it acts for. */
+  /** The user that watches; undefined for an API key, also for one that acts for a user. */
   userId: string | undefined
   socket: WebSocket
   /** Returns the caller as authenticated anew. @throws ApiError if the sign-in is no longer valid */
