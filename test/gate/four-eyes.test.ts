@@ -25,7 +25,7 @@ function newWorld() {
     userId: 'ops1',
     source: { address: '::1', port: 1 },
     target: { isWatched: true },
-    basis: {},
+    basis: { proof: { method: 'password' } },
     holds: new Map([['unwatched', firstHold(0)]]),
   } as unknown as RunningSession
   fourEyes.begin(session)
