@@ -108,7 +108,7 @@ export const ALSO_ON_POSTGRES = {
     'test/backup/{postgres,replaced}.test.ts',
     'test/docs/{moving,readme}.test.ts',
     'test/e2e/backup-postgres.test.ts',
-    'test/gate/{gate,lock,review}.test.ts',
+    'test/gate/{approvals,gate,lock,review}.test.ts',
     'test/store/**/*.test.ts',
   ],
   exclude: [

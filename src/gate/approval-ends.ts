@@ -13,7 +13,7 @@ export class ApprovalEnds {
     if (approval) this.#first = Math.min(this.#first, approval.end - WARNING_MS)
   }
 
-  /** Returns the sessions that are over at `now`, and those to be warned, each once with its text. */
+  /** Returns the sessions whose time has come at `now`, and those to be warned, each once with its text. */
   due(
     now: number,
     running: Iterable<RunningSession>,

@@ -20,7 +20,7 @@ import type { Id } from '../model/objects.ts'
 import { newUlid } from '../store/ids.ts'
 import type { Store } from '../store/store.ts'
 
-/** What a user asks for. */
+/** The part of an approval that its requester says. */
 export type Request = Pick<
   Approval,
   | 'kind'
@@ -59,6 +59,11 @@ const REFUSALS: Readonly<Record<Refusal | 'not_found', string>> = {
   own_request: 'nobody answers the own request',
   answered_already: 'this user has answered already',
   not_found: 'the right to answer is gone',
+}
+
+/** The audit log cannot be written, so nothing was done. */
+export class UnauditedError extends Error {
+  override readonly name = 'UnauditedError'
 }
 
 /** Ended per run; the rest wait for the next. */
@@ -150,7 +155,7 @@ export class Approvals {
     })
   }
 
-  /** Cancels a pending request, or revokes an accepted one: what was opened by it ends. */
+  /** Cancels a pending request, or revokes an accepted one, which ends its sessions and checkouts. */
   async cancel(id: Id, by: { name: string; fields?: EventFields; comment: string }): Promise<Changed> {
     const { store, now } = this.#options
     const changed = await this.#inTurn(id, async () => {
@@ -176,7 +181,7 @@ export class Approvals {
     await this.cancel(id, { name: found.userName, comment: 'cancelled by the requester' })
   }
 
-  /** Ends the pending requests whose time is over, some at a time. */
+  /** Expires the pending requests whose time has come, some at a time. */
   async expireOverdue(): Promise<void> {
     const { store, now } = this.#options
     for (const one of await store.approvals.overdue(now(), MAX_AT_ONCE)) {
@@ -238,8 +243,12 @@ export class Approvals {
     ]
   }
 
-  #record<C extends EventCode>(code: C, fields: EventFields): Promise<void> {
-    return this.#options.audit.record(code, fields as never)
+  async #record(code: EventCode, fields: EventFields): Promise<void> {
+    try {
+      await this.#options.audit.record(code, fields as never)
+    } catch (error) {
+      throw new UnauditedError(`the event ${code} cannot be written`, { cause: error })
+    }
   }
 
   /** Does changes of one approval one after the other, so that an event is about a change that happens. */

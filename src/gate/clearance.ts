@@ -23,7 +23,7 @@ import type { SessionApproval } from './running.ts'
 import type { SignedIn } from './signed-in.ts'
 import type { Waits } from './waits.ts'
 
-/** What a session is opened by, beside its rights. */
+/** The grounds of a session, beside its rights. */
 export interface Clearance {
   reason?: Reason
   /** An accepted approval, counted as used. */

@@ -57,7 +57,7 @@ interface Allowed {
   limits: CertificateLimits | undefined
 }
 
-/** What a target is opened by, and with which rights. */
+/** The grounds of a session, and its target with the rights. */
 type Cleared = Clearance & { target: Target }
 
 export class Opening {

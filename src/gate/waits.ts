@@ -25,7 +25,7 @@ export class Waits {
   readonly #options: WaitsOptions
   readonly #byApproval = new Map<Id, Wait>()
   readonly #byIdentity = new Map<string, Set<Id>>()
-  /** Not later than the first of the times at which one is over. */
+  /** Not later than the first time at which one expires. */
   #first = Number.POSITIVE_INFINITY
 
   constructor(options: WaitsOptions) {
@@ -97,7 +97,7 @@ export class Waits {
     }
   }
 
-  /** Returns whether nobody waits for the approval any more. */
+  /** Returns whether no client waits for the approval any more. */
   #forget(approval: Id, identity: string): boolean {
     const own = this.#byIdentity.get(identity)
     own?.delete(approval)

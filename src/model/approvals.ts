@@ -87,10 +87,10 @@ export type Refusal =
   | 'own_request'
   | 'answered_already'
 
-/** An answer of an approver, who may shorten the duration (milliseconds). */
+/** An answer of an approver, with a shorter duration (milliseconds) if it is to be shortened. */
 export type GivenAnswer = Answer & { duration?: number }
 
-/** Returns when the accepted time is over, or undefined before it is known. */
+/** Returns the end of the accepted time, or undefined before it is known. */
 export function endOf({ begin, duration }: Pick<Approval, 'begin' | 'duration'>): number | undefined {
   return begin === undefined ? undefined : begin + duration
 }
@@ -173,7 +173,7 @@ export function ticketFlaw(ticket: string): string | undefined {
   return UNSAFE.test(ticket) ? 'the ticket has one line, without control characters' : undefined
 }
 
-/** What an authorization asks of a user's reason. */
+/** Whether an authorization asks for a part of the user's reason. */
 export type Wanted = 'none' | 'optional' | 'mandatory'
 
 /** A reason with its problem, if there is one. Duration in seconds. */

@@ -213,7 +213,7 @@ export interface Conditions {
   activeQuorum: number
   /** The same outside; 0: no session then. */
   inactiveQuorum: number
-  /** Seconds for the answer; 0: until the asked time is over. */
+  /** Seconds for the answer; 0: until the end of the asked time. */
   approvalTimeout: number
   /** An approval opens one session only. */
   singleConnection: boolean

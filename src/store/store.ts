@@ -402,7 +402,7 @@ export interface ApprovalFilter {
   status?: ApprovalState
 }
 
-/** What is known of an approval beside its row. */
+/** The answers to an approval, and the sessions and checkouts that came of it. */
 export interface ApprovalDetails {
   answers: Answer[]
   sessions: Id[]
@@ -449,7 +449,7 @@ export interface ApprovalRepository {
     object: ApprovalObject & { userId: Id; kind: ApprovalKind },
     state: ApprovalState,
   ): Promise<Approval[]>
-  /** Returns pending requests whose time is over, the oldest first. */
+  /** Returns pending requests whose time has come, the oldest first. */
   overdue(now: number, limit: number): Promise<Approval[]>
   /** Returns pending requests of clients that wait at another process than `except`. */
   waitingAt(limit: number, except: string): Promise<Approval[]>

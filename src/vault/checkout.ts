@@ -350,7 +350,7 @@ export class Checkouts {
   }
 }
 
-/** What a checkout is allowed by. */
+/** The authorizations of a checkout, and its approval. */
 interface Ground {
   authorizationIds: Id[]
   approval?: Approval

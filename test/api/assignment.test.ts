@@ -111,6 +111,10 @@ const GOOD: Readonly<Record<string, object>> = {
   'POST /checkouts/:ref/checkin': { comment: 'enough' },
   'POST /sessions/:ref/kill': { reason: 'enough' },
   'POST /sessions/:ref/suspend': { reason: 'wait' },
+  'POST /approvals': { target: 'root@srv1' },
+  'POST /approvals/:ref/accept': { comment: 'go on' },
+  'POST /approvals/:ref/reject': { comment: 'no' },
+  'POST /approvals/:ref/cancel': { comment: 'no' },
   'POST /sessions/:ref/invitations': { mode: 'view', duration: 300 },
   'POST /targets/:ref/ticket': { protocol: 'VNC' },
   'POST /sessions/:ref/hold': { reason: 'a case' },
@@ -132,6 +136,7 @@ const VIEWS: Readonly<Record<string, string>> = {
   connectionpolicies: 'Connectionpolicy',
   hostkeys: 'HostKey',
   sessions: 'Session',
+  approvals: 'Approval',
   session: 'SignedIn',
 }
 function viewOf(path: string): string {

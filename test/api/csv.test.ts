@@ -308,7 +308,7 @@ describe('import', () => {
   })
 
   it('fields whose rule comes later are refused by name', async () => {
-    const column = await take('authorizations', '#user_group;target_group;approval_required\na;b;true\n')
+    const column = await take('domains', '#domain_name;description;vault_type\na;b;local\n')
     expect(column.body.details).toEqual([
       { row: 1, column: 3, message: 'this column is not enforced yet: leave it out' },
     ])

@@ -1,8 +1,11 @@
 /** A small estate with values to find in every field of every collection. */
-import { newUser } from '../store/fixture.ts'
+import { newApproval, newUser } from '../store/fixture.ts'
 import type { Harness } from './harness.ts'
 
 /** Needs a sign-in as `admin`, whose address is 127.0.0.1. */
+/** A request of ops1 for approval. */
+export const APPROVAL = '01K9T5RZ8Q4W6X2C3V1B0N7M4A'
+
 export async function searchEstate(h: Harness, cookie: string): Promise<void> {
   const post = async (path: string, body: object) => {
     const answer = await h.call('POST', path, { cookie, body })
@@ -124,4 +127,14 @@ export async function searchEstate(h: Harness, cookie: string): Promise<void> {
       ...(index === 0 && { recording: { state: 'sealed', size: 1, frames: 1, digest: 'x' } }),
     })
   }
+  const [authorization] = await store.authorizations
+    .ofUserGroups(await groups('dba'))
+    .then((all) => all.filter((one) => one.authorizeSessions))
+  const [account] = (await store.accounts.meant({ account: 'root', device: 'srv1' }, 1)).map(
+    (one) => one.account,
+  )
+  const user = (await store.users.find('ops1'))!
+  const whole = { user, service: service!, account: account!, authorization: authorization! }
+  const asked = newApproval(whole, Date.UTC(2031, 0, 1), { id: APPROVAL })
+  await store.approvals.create(asked, { ofUser: 10, all: 10 })
 }

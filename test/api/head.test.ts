@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ROUTES } from '../../src/api/access/routes.ts'
 import { PROFILES } from '../../src/model/objects.ts'
-import { searchEstate } from './estate.ts'
+import { APPROVAL, searchEstate } from './estate.ts'
 import { type Harness, startHarness } from './harness.ts'
 
 const SESSION = '01K9T5RZ8Q4W6X2C3V1B0N7M50'
@@ -45,6 +45,7 @@ const NAMES: Readonly<Record<string, string>> = {
   connectionpolicies: 'SSH',
   timeframes: 'allthetime',
   sessions: SESSION,
+  approvals: APPROVAL,
 }
 const pathOf = (route: string) =>
   route
@@ -61,11 +62,7 @@ describe.each(reading.filter((route) => !recordings.includes(route)))('HEAD for 
     const cookie = cookies.get('admin')!
     const get = await h.call('GET', pathOf(route), { cookie })
     const head = await h.call('HEAD', pathOf(route), { cookie })
-    const expected = /\/(hostkeys|approvals|checkouts)\/:ref/.test(route)
-      ? 404
-      : /\/matches$/.test(route)
-        ? 400
-        : 200
+    const expected = /\/(hostkeys|checkouts)\/:ref/.test(route) ? 404 : /\/matches$/.test(route) ? 400 : 200
     expect(get.status).toBe(expected)
     expect([head.status, head.text]).toEqual([get.status, ''])
     const told = ({ headers: { date: _date, 'transfer-encoding': _how, ...rest } }: typeof get) => rest

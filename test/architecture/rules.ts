@@ -392,7 +392,7 @@ export const TIERS: readonly Tier[] = [
       },
       'src/access': { isPure: true, may: ['src/model', 'src/store'] },
       'src/identity': { may: ['src/dns', 'src/model', 'src/ssh-wire', 'src/store'] },
-      'src/vault': { may: ['src/model', 'src/store', 'src/store/engine', 'src/threads'] },
+      'src/vault': { may: ['src/access', 'src/model', 'src/store', 'src/store/engine', 'src/threads'] },
       'src/audit/journal': {
         may: [
           'recordings/container',
@@ -532,6 +532,7 @@ export const TIERS: readonly Tier[] = [
       },
       'src/api/resources': {
         may: [
+          'src/access',
           'recordings/container',
           'recordings/show',
           'src/api/access',

@@ -1,8 +1,9 @@
 /** The log of changes: no write of a right stays out of it, by any program. */
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { NO_CONDITIONS } from '../../src/model/conditions.ts'
 import { openStore } from '../../src/store/open.ts'
-import { newUser, smallEstate } from './fixture.ts'
+import { newApproval, newUser, smallEstate } from './fixture.ts'
 import { type TemporaryStore, temporaryStore } from './temp.ts'
 
 /** Tables with rights: the kind of object that a row is about, and the column of its id. */
@@ -27,11 +28,14 @@ const RIGHTS: Readonly<Record<string, readonly [kind: string, column?: string]>>
   profiles: ['everyone'],
   checkout_policies: ['everyone'],
   connection_policies: ['everyone'],
+  approvals: ['approval', 'id'],
+  approval_answers: ['approval', 'approval_id'],
 }
 
 /** Tables on which no right of what runs rests, and why not. */
 const OTHERS: Readonly<Record<string, string>> = {
   audit: 'tells what was',
+  authorization_approvers: 'looked up with each answer',
   changes: 'the log itself',
   checkouts: 'end by their own time, and no session rests on one',
   host_keys: 'judged when a session connects',
@@ -75,7 +79,8 @@ const changesOf = async (work: () => unknown): Promise<string[]> => {
 /** Puts a row into each table with rights. */
 async function everything(): Promise<void> {
   const { store } = temp
-  const { user, userGroup, account, service, domain, targetGroup } = await smallEstate(store)
+  const estate = await smallEstate(store)
+  const { user, userGroup, account, service, domain, targetGroup, authorization } = estate
   await store.targetGroups.update(targetGroup.id, {
     interactiveServiceIds: [service.id],
     passwordRetrievalAccountIds: [account.id],
@@ -83,6 +88,12 @@ async function everything(): Promise<void> {
   await store.accounts.setSealedCredentials(account.id, [{ type: 'password', sealed: new Uint8Array(1) }])
   await store.domains.setSealedAuthority(domain.id, { sealed: new Uint8Array(1), publicKey: 'key' })
   const actsFor = { userIds: [user.id], groupIds: [userGroup.id] }
+  const chief = await store.users.create(newUser('chief', { profile: 'approver', groupIds: [userGroup.id] }))
+  const conditions = { ...NO_CONDITIONS, approvalRequired: true, approverGroupIds: [userGroup.id] }
+  await store.authorizations.update(authorization.id, { conditions })
+  const asked = await store.approvals.create(newApproval(estate, 1), { ofUser: 10, all: 10 })
+  const given = { userId: chief.id, userName: 'chief', approved: true, comment: '', time: 2, apiKey: '' }
+  await store.approvals.answer(asked!.id, given)
   await store.apiKeys.create({ keyName: 'key', profile: 'user', ipSource: [], createdAt: 0, actsFor })
 }
 

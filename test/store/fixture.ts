@@ -1,3 +1,4 @@
+import type { Approval } from '../../src/model/approvals.ts'
 import type {
   Account,
   Authorization,
@@ -39,6 +40,40 @@ export function newService(deviceId: string, more: Partial<Omit<Service, 'id'>> 
 
 export function newAccount(domainId: string, accountName: string): Omit<Account, 'id'> {
   return { accountName, accountLogin: accountName, domainId, description: '', credentialTypes: [] }
+}
+
+/** A request of ops1 that waits for one approver; `created` one hour before it expires. */
+export function newApproval(
+  { user, service, account, authorization }: Pick<Estate, 'user' | 'service' | 'account' | 'authorization'>,
+  created: number,
+  more: Partial<Approval> = {},
+): Omit<Approval, 'id'> & { id?: string } {
+  return {
+    kind: 'session',
+    state: 'pending',
+    userId: user.id,
+    userName: user.userName,
+    authorizationId: authorization.id,
+    authorizationName: 'ops:servers',
+    target: 'root@local:srv1:ssh',
+    serviceId: service.id,
+    accountId: account.id,
+    login: '',
+    session: '',
+    detail: '',
+    created,
+    duration: 3_600_000,
+    answerBy: created + 3_600_000,
+    comment: 'two\nlines',
+    ticket: 'CHG-1',
+    quorum: 1,
+    isSingle: false,
+    uses: 0,
+    connection: '',
+    apiKey: '',
+    answers: [],
+    ...more,
+  }
 }
 
 export interface Estate {

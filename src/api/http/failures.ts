@@ -5,6 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { BucketError } from '../../../recordings/storage/bucket/error.ts'
 import { ContentsBusyError } from '../../contents/contents.ts'
+import { UnauditedError } from '../../gate/approvals.ts'
 import { BusyError } from '../../identity/errors.ts'
 import { SearchError } from '../../search/grammar.ts'
 import {
@@ -93,6 +94,7 @@ export function apiErrorOf(error: unknown): ApiError {
       : new ApiError('unknown_reference', [{ message: error.message }])
   }
   if (error instanceof CheckoutError) return checkoutErrorOf(error)
+  if (error instanceof UnauditedError) return new ApiError('audit_unavailable')
   if (error instanceof ContentsBusyError) return new ApiError('busy')
   if (error instanceof StoreBusyError || error instanceof ConflictError) return new ApiError('busy')
   if (error instanceof StoreUnavailableError) return new ApiError('store_unavailable')

@@ -250,7 +250,7 @@ export function registerApprovals(app: Api, context: Context): void {
       )
       if (!asked) throw new ApiError('too_many_approvals')
       const view = await viewOf(request, asked)
-      return reply.code(201).header('location', view.url).send(view)
+      return reply.code(201).send(view)
     },
   )
 

@@ -2,7 +2,7 @@
 import { CLIENT, type EventFields, type EventKind, PLACE } from './fields.ts'
 import { account, because, seconds, targetOf, who } from './phrases.ts'
 
-const REQUEST = [
+const ABOUT = [
   'session',
   'user',
   'profile',
@@ -13,13 +13,7 @@ const REQUEST = [
   'authorization',
   'object_type',
   'object',
-  'duration',
-  'count',
-  'holder',
-  'result',
   'reason',
-  'ticket',
-  'rule',
 ] as const
 
 const about = (f: EventFields) =>
@@ -36,7 +30,7 @@ export const APPROVALS = {
     trap: false,
     meaning:
       'a user asks approvers; `object` is the id of the request and `object_type` what it is about (`session`, `checkout`, `command`), `count` how many have to agree, `duration` for how long, `reason` the comment',
-    fields: REQUEST,
+    fields: [...ABOUT, 'duration', 'count', 'ticket', 'rule'],
     sentence: (f) => `${who(f)} asks for ${about(f)}${lasting(f)}${because(f)}`,
   },
   'approval.answer': {
@@ -44,21 +38,23 @@ export const APPROVALS = {
     trap: false,
     meaning:
       "an approver answered the request of `holder`: `result` is `accepted` or `rejected`, or `failure` if the answer did not count; `reason` is the approver's comment",
-    fields: REQUEST,
+    fields: [...ABOUT, 'duration', 'holder', 'result'],
     sentence: (f) =>
       f.result === 'failure'
-        ? `the answer of ${who(f)} to ${f.holder ?? '?'} did not count${because(f)}`
+        ? `the answer of ${who(f)} to ${f.holder ?? '?'} could not count${because(f)}`
         : `${who(f)} ${f.result ?? 'answered'} the request of ${f.holder ?? '?'} for ${about(f)}${because(f)}`,
   },
   'approval.end': {
     severity: 'notice',
     trap: false,
     meaning:
-      'a request ended without an answer, or an accepted one was taken back: `result` is `cancelled`, `expired` or `revoked`, `user` the actor, `holder` the requester',
-    fields: REQUEST,
+      'a request ended without an answer, or an accepted one was taken back: `result` is `cancelled`, `expired` or `revoked`, `user` the actor, `holder` the requester; `failure` if it could not be stored',
+    fields: [...ABOUT, 'holder', 'result'],
     sentence: (f) =>
-      f.result === 'expired'
-        ? `the request of ${f.holder ?? '?'} for ${about(f)} was not answered in time`
-        : `${who(f)} ${f.result ?? 'ended'} the approval of ${f.holder ?? '?'} for ${about(f)}${because(f)}`,
+      f.result === 'failure'
+        ? `the request of ${f.holder ?? '?'} for ${about(f)} could not be stored${because(f)}`
+        : f.result === 'expired'
+          ? `the request of ${f.holder ?? '?'} for ${about(f)} was not answered in time`
+          : `${who(f)} ${f.result ?? 'ended'} the approval of ${f.holder ?? '?'} for ${about(f)}${because(f)}`,
   },
 } as const satisfies Record<string, EventKind>

@@ -113,7 +113,7 @@ describe('every collection', () => {
 
   it.each(paths)('%s shows each field that it is searched by, and says which they are', async (path) => {
     const view = (await search(placed(path), '')).body
-    expect(view.length > 0 || path === '/approvals').toBe(true)
+    expect(view.length).toBeGreaterThan(0)
     const fields = Object.keys(SEARCHABLE[path]!)
     for (const one of view) {
       for (const name of fields)

@@ -164,8 +164,6 @@ describe('bodies', () => {
 
 describe('fields whose rule comes later', () => {
   it.each([
-    ['/authorizations', { user_group: 'a', target_group: 'b', approval_required: true }, 'approval_required'],
-    ['/authorizations', { user_group: 'a', target_group: 'b', is_critical: false }, 'is_critical'],
     ['/users', { user_name: 'x', is_locked: true }, 'is_locked'],
     ['/usergroups', { group_name: 'x', timeframes: ['allthetime'] }, 'timeframes'],
     [

@@ -1,8 +1,9 @@
 /** A store with rows in each table, through the repositories, and values that engines write differently. */
 import { chainRows } from '../../../src/audit/chain.ts'
+import { NO_CONDITIONS } from '../../../src/model/conditions.ts'
 import type { SessionRecord } from '../../../src/model/objects.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { newUser, smallEstate } from '../fixture.ts'
+import { newApproval, newUser, smallEstate } from '../fixture.ts'
 
 /** Texts at the borders of UTF-8's lengths, beyond UTF-16's first plane, and with a meaning in lists of PostgreSQL. */
 export const TEXTS = [
@@ -54,7 +55,8 @@ export async function appendEvents(store: Store, count: number, length = 0): Pro
 
 /** Fills all tables. */
 export async function fill(store: Store): Promise<void> {
-  const { user, userGroup, device, account, service, domain, targetGroup } = await smallEstate(store)
+  const estate = await smallEstate(store)
+  const { user, userGroup, device, account, service, domain, targetGroup, authorization } = estate
   for (const [at, text] of TEXTS.entries())
     await store.users.create(
       newUser(`user${at}`, {
@@ -90,6 +92,19 @@ export async function fill(store: Store): Promise<void> {
   await store.uploads.adopt(5)
   await store.settings.set('audit.anchor', new Uint8Array(100))
   await store.settings.set('empty', new Uint8Array(0))
+  const chief = await store.users.create(newUser('chief', { profile: 'approver', groupIds: [userGroup.id] }))
+  const conditions = { ...NO_CONDITIONS, approvalRequired: true, approverGroupIds: [userGroup.id] }
+  await store.authorizations.update(authorization.id, { conditions })
+  const asked = await store.approvals.create(newApproval(estate, 1), { ofUser: 10, all: 10 })
+  const given = {
+    userId: chief.id,
+    userName: 'chief',
+    approved: true,
+    comment: TEXTS[3]!,
+    time: 2,
+    apiKey: '',
+  }
+  await store.approvals.answer(asked!.id, given)
   await store.signIns.begin(
     Uint8Array.of(1, 2),
     { userId: user.id, secretRevision: 1, begin: 1, lastUse: 2 },

@@ -1,6 +1,7 @@
 /** The log of changes on PostgreSQL: the same triggers as on SQLite (test/store/changes.test.ts). */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { TRIGGERS } from '../../../src/store/migrations/0021-changes.ts'
+import { triggers } from '../../../src/store/migrations/0027-approvals.ts'
 import { newUser, smallEstate } from '../fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../temp.ts'
 
@@ -22,7 +23,9 @@ describe('the log of changes', () => {
     const rows = await temp.sql(
       "select tgrelid::regclass::text as name from pg_trigger where not tgisinternal and tgname like '%_changed'",
     )
-    const tables = [...TRIGGERS.keys()].map((name) => name.replace(/_(inserted|updated|removed)$/, ''))
+    const tables = [...TRIGGERS.keys(), ...triggers.byName.keys()].map((name) =>
+      name.replace(/_(inserted|updated|removed)$/, ''),
+    )
     expect(new Set(rows.map(({ name }) => name))).toEqual(new Set(tables))
   })
 
