@@ -53,6 +53,7 @@ export class FourEyes {
     if (!session.target.isWatched || watcher.userId === undefined || watcher.userId === session.userId) return
     const place = this.#placeOf(session)
     place.watchers.add(watcher)
+    if (place.watchers.size > 1) return
     clearTimeout(place.timer)
     // Without its event the session stays held.
     void this.#options.suspensions.release(session, 'unwatched').catch(() => undefined)

@@ -103,19 +103,12 @@ describeWithPeers('another pair of eyes', ['sshd', 'ssh', 'sftp', 'python3', 'in
     const sent = Buffer.alloc(8_000_000, 'upload')
     const local = join(bastion.home.folder, 'large.bin')
     writeFileSync(local, sent)
-    const done = sftp(bastion.home, login(), [
-      '-ls',
-      '!sleep 1',
-      `!touch ${local}.begun`,
-      `put ${local} ${remote('large.bin')}`,
-    ])
+    const wait = `!touch ${local}.begun; while ! test -e ${local}.go; do sleep 0.05; done`
+    const done = sftp(bastion.home, login(), ['-ls', wait, `put ${local} ${remote('large.bin')}`])
     const { id } = await running()
-    await until('the channel', async () => {
-      const events = await bastion.broker.must<{ event: string }[]>('GET', `/sessions/${id}/events`)
-      return events.some(({ event }) => event === 'channel.open') || undefined
-    })
+    await until('the program', async () => existsSync(`${local}.begun`) || undefined)
     await order(id, 'suspend', { reason: WHY })
-    await until('the upload', async () => existsSync(local + '.begun') || undefined)
+    writeFileSync(`${local}.go`, '')
     expect(existsSync(remote('large.bin'))).toBe(false)
     await order(id, 'resume')
     expect((await done).code).toBe(0)
