@@ -8,6 +8,7 @@ import type {
   Source,
 } from '../../src/contract/gate.ts'
 import type { Connections } from '../session/connections.ts'
+import { HELD_MS } from '../session/limits.ts'
 import { type Choice, type Refusal, refusalOf } from '../session/refusal.ts'
 import type { ProxySession } from '../session/session.ts'
 import { CredentialRefusedError, INTERNAL, TargetError } from '../wording/errors.ts'
@@ -17,6 +18,10 @@ export interface DesktopOpeningOptions {
   connections: Connections
   identity: Identity
   source: Source
+  /** Shows why the target is not connected yet. `cancel`: called if the user gives up. */
+  onHeld: (text: string, cancel: () => void) => void
+  /** Called when the connection may stay that many milliseconds longer without input. 0: as usual. */
+  onPatience: (milliseconds: number) => void
 }
 
 /** The steps that differ between protocols. */
@@ -33,7 +38,7 @@ export async function openDesktop<
   Session extends ProxySession,
   Target extends { stream: { destroy(): void } },
 >(
-  { gate, connections, identity, source }: DesktopOpeningOptions,
+  { gate, connections, identity, source, onHeld, onPatience }: DesktopOpeningOptions,
   { protocol, begin, reach }: DesktopWay<Session, Target>,
   choice: Choice,
   signal: AbortSignal,
@@ -49,7 +54,14 @@ export async function openDesktop<
     session.onStop = (_result, reason) => stopped.abort(reason)
     // The session may have been stopped already.
     connections.begun(session)
-    const either = AbortSignal.any([signal, stopped.signal])
+    const interrupt = new AbortController()
+    const either = AbortSignal.any([signal, stopped.signal, interrupt.signal])
+    const { suspension } = session
+    if (suspension.isOn) {
+      onHeld(suspension.reason, () => interrupt.abort('interrupted'))
+      onPatience(HELD_MS)
+      await suspension.released(either).finally(() => onPatience(0))
+    }
     const target = await reach(session, answer.session, either)
     if (either.aborted) {
       target.stream.destroy()

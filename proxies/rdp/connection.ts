@@ -2,9 +2,12 @@
  * One client's connection from its Client Info to the end: the sign-in, unless NLA has done it; the target
  * named in the login, or chosen from a list; the notice that the session is recorded; then the relay.
  */
+
 import type { Gate, Identity } from '../../src/contract/gate.ts'
+import type { DesktopOpeningOptions } from '../desktop/opening.ts'
 import { NOTICE_SECONDS, OWN_SCREENS_MS } from '../desktop/screens/limits.ts'
 import { dayMessage, failureMessage, recordedNotice } from '../desktop/screens/message.ts'
+import { WaitingScreen } from '../desktop/screens/waiting.ts'
 import { type Choice, isRefusal, type Refusal, TargetChoice } from '../desktop/target-choice.ts'
 import { end } from '../net/disconnect.ts'
 import type { Connections, ProxyConnection } from '../session/connections.ts'
@@ -153,7 +156,15 @@ export class RdpConnection implements ProxyConnection {
   async #open(choice: Choice, signal: AbortSignal): Promise<Opened | Refusal> {
     const { gate, connections, source, client } = this.#options
     const identity = this.#identity!
-    const opening = openSession({ gate, connections, identity, source, client }, choice, signal)
+    const held: Pick<DesktopOpeningOptions, 'onHeld' | 'onPatience'> = {
+      onHeld: (text, cancel) => {
+        const display = this.#own()
+        const words = { bastion: this.#options.bastion, user: identity.user, heading: 'Waiting', text }
+        display.show(new WaitingScreen(words, display.size), cancel)
+      },
+      onPatience: (milliseconds) => this.#idle.extend(milliseconds),
+    }
+    const opening = openSession({ gate, connections, identity, source, client, ...held }, choice, signal)
     this.#opening = opening
     const opened = await opening
     if (!isRefusal(opened)) this.#opened = opened

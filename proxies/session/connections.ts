@@ -108,6 +108,12 @@ export class Connections {
       case 'tell':
         session.onTell?.(notice.text)
         return
+      case 'suspend':
+        session.suspension.begin(notice.reason)
+        return
+      case 'resume':
+        session.suspension.end()
+        return
       case 'guest':
         session.onGuest?.(notice.invitation, notice.change)
         return

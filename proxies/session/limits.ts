@@ -6,6 +6,8 @@ export const MAX_AUTH_TRIES = 6
 export const MAX_LOGON_REFUSALS = 3
 /** Refusals in one session, each an event in the audit log, before it is ended. */
 export const MAX_DENIALS = 1_000
+/** Milliseconds for which a client may wait until its session is released; the gate ends the session before. */
+export const HELD_MS = 86_400_000
 /** Seconds of warning before a time limit; for shorter limits, a quarter of the limit. */
 export const TIME_LIMIT_WARNING_S = 60
 /** Events of one session that may wait for the audit log; above that, its peers are not read. */

@@ -14,6 +14,7 @@ import { EventQueue } from './event-queue.ts'
 import { GateFile } from './gate-file.ts'
 import { CLOSE_ATTEMPTS, CLOSE_RETRY_MS, MAX_DENIALS } from './limits.ts'
 import { SessionRecording } from './session-recording.ts'
+import { Suspension } from './suspension.ts'
 
 export type GuestChange = (GateNotice & { type: 'guest' })['change']
 export type SessionResult = 'success' | 'failure' | 'killed'
@@ -26,6 +27,7 @@ export class ProxySession {
   /** True if output waits for its recording. */
   readonly isStrict: boolean
   readonly recording: SessionRecording
+  readonly suspension: Suspension
   /** Bytes forwarded from the client to the target, and back. */
   bytesIn = 0
   bytesOut = 0
@@ -55,6 +57,7 @@ export class ProxySession {
     this.target = opened.target
     this.rights = new Set(opened.rights)
     this.isStrict = opened.isStrict ?? false
+    this.suspension = new Suspension(opened.isSuspended?.reason)
     this.#pastMinFree = opened.options.pastMinFree
     this.#gate = gate
     this.recording = new SessionRecording({

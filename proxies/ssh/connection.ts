@@ -5,7 +5,7 @@ import { formatLogin } from '../../src/model/login.ts'
 import { isTerminalProtocol, type Protocol, type Right } from '../../src/model/rights.ts'
 import { disconnect } from '../net/disconnect.ts'
 import type { Connections } from '../session/connections.ts'
-import { MAX_LOGON_REFUSALS } from '../session/limits.ts'
+import { HELD_MS, MAX_LOGON_REFUSALS } from '../session/limits.ts'
 import { type Choice, type Refusal, refusalOf } from '../session/refusal.ts'
 import type { SessionResult } from '../session/session.ts'
 import type { TerminalBacks } from '../terminal/back.ts'
@@ -191,7 +191,7 @@ export class SshConnection {
   /** Connects, and waits for an approval first if the gate has asked for one. Never rejects. */
   async #reach(choice: Choice, signal: AbortSignal, place: Place): Promise<Outcome> {
     for (;;) {
-      const reached = await this.#connect(choice, signal, place.channel())
+      const reached = await this.#connect(choice, signal, place)
       if (reached instanceof Relay) return { reached, choice }
       const { wait, reason } = reached
       if (reason && !choice.reason && isOptional(reason) && !place.channel() && !this.#lobby.hasSession) {
@@ -224,6 +224,19 @@ export class SshConnection {
     return undefined
   }
 
+  /** Waits before the target is dialled until input is accepted: until a watcher is there. */
+  async #released({ suspension }: SshSession, signal: AbortSignal, place: Place): Promise<void> {
+    place.say(noticeText(`${suspension.reason}\n${GIVE_UP}`))
+    this.#lobby.extend(HELD_MS)
+    try {
+      await suspension.released(AbortSignal.any([signal, this.#abandon.signal]))
+    } finally {
+      this.#lobby.extend(0)
+    }
+    place.say(noticeText(suspension.text))
+    this.#lobby.hush()
+  }
+
   /** Ends the connection after too many refused logins at targets. */
   #isTooOften({ message }: Refusal): boolean {
     if (this.#refusals < MAX_LOGON_REFUSALS) return false
@@ -236,11 +249,7 @@ export class SshConnection {
   }
 
   /** Returns the relay to the target, or the reason why there is none. Never rejects. */
-  async #connect(
-    choice: Choice,
-    signal: AbortSignal,
-    chosen: LocalChannel | undefined,
-  ): Promise<Relay | Refusal> {
+  async #connect(choice: Choice, signal: AbortSignal, place: Place): Promise<Relay | Refusal> {
     const { gate, identity, source, protocol, client, ident, backs, connections } = this.#options
     let session: SshSession | undefined
     let question: LogonQuestion | undefined
@@ -258,6 +267,8 @@ export class SshConnection {
       session.onStop = (_result, reason) => this.#abandon.abort(reason)
       // The session may already have been stopped.
       connections.begun(session)
+      if (session.suspension.isOn) await this.#released(session, signal, place)
+      const chosen = place.channel()
       const { rights, limits } = session
       const may = { has: (right: Right) => rights.has(right), terminal: limits?.noTerminal !== true }
       const agent = () => this.#lobby.agent(chosen, may)
@@ -270,7 +281,7 @@ export class SshConnection {
         throw new Error(session.stopped.reason)
       }
       this.#lobby.close()
-      this.#lobby.leaveBehind(chosen)
+      this.#lobby.leaveBehind(place.channel())
       return new Relay(client, target, session, {
         firstId: this.#lobby.nextId,
         takeMotd: this.#takeMotd,

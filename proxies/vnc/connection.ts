@@ -3,8 +3,10 @@
  * drawn list; the notice of recording; the relay.
  */
 
+import type { DesktopOpeningOptions } from '../desktop/opening.ts'
 import { NOTICE_SECONDS, OWN_SCREENS_MS } from '../desktop/screens/limits.ts'
 import { failureMessage, recordedNotice } from '../desktop/screens/message.ts'
+import { WaitingScreen } from '../desktop/screens/waiting.ts'
 import { type Choice, isRefusal, type Refusal, TargetChoice } from '../desktop/target-choice.ts'
 import { end } from '../net/disconnect.ts'
 import type { ProxyConnection } from '../session/connections.ts'
@@ -23,7 +25,7 @@ import { type LastWords, VncRelay } from './relay/relay.ts'
 import { desktopName } from './relay/texts.ts'
 import { Viewer } from './relay/viewer.ts'
 
-export interface ConnectionOptions extends SignedInViewer, OpeningOptions {
+export interface ConnectionOptions extends SignedInViewer, Omit<OpeningOptions, 'onHeld' | 'onPatience'> {
   /** The name that the bastion shows. */
   bastion: string
   /** The shared sessions by the ids of sessions with a relay, for guests. */
@@ -105,9 +107,22 @@ export class VncConnection implements ProxyConnection {
     return display
   }
 
+  /** What a session does whose target is not connected yet. */
+  #held(): Pick<DesktopOpeningOptions, 'onHeld' | 'onPatience'> {
+    const { bastion, identity } = this.#options
+    return {
+      onHeld: (text, cancel) => {
+        const display = this.#display ?? this.#beginOwn()
+        const words = { bastion, user: identity.user, heading: 'Waiting', text }
+        display.show(new WaitingScreen(words, display.size), cancel)
+      },
+      onPatience: (milliseconds) => this.#idle.extend(milliseconds),
+    }
+  }
+
   /** Never rejects. */
   async #open(choice: Choice, signal: AbortSignal): Promise<Opened | Refusal> {
-    const opening = openSession(this.#options, choice, signal)
+    const opening = openSession({ ...this.#options, ...this.#held() }, choice, signal)
     this.#opening = opening
     const opened = await opening
     return isRefusal(opened) ? opened : this.#fitting(opened)

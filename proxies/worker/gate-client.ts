@@ -64,6 +64,7 @@ export class GateClient implements Gate {
   readonly close: Gate['close'] = (request) => this.#ask('close', request)
   readonly live: Gate['live'] = (request) => this.#ask('live', request)
   readonly askCommand: Gate['askCommand'] = (request) => this.#ask('askCommand', request)
+  readonly giveUpCommand: Gate['giveUpCommand'] = (request) => this.#ask('giveUpCommand', request)
   readonly withdraw: Gate['withdraw'] = (request) => this.#ask('withdraw', request)
   readonly leave: Gate['leave'] = (request) => this.#ask('leave', request)
   readonly beginRecording: Gate['beginRecording'] = (request) => this.#ask('beginRecording', request)

@@ -46,6 +46,8 @@ export interface Target
   isCritical?: true
   /** It is out of its timeframes: only approvers open it. */
   isOutside?: true
+  /** Another user has to watch the session. */
+  isWatched?: true
 }
 
 /** How rows with conditions count. */
@@ -210,5 +212,6 @@ function merged({ rows, quorum, isOutside }: Chosen): Target {
     ...(isOutside && { isOutside: true as const }),
     ...((wanted.comment !== 'none' || wanted.ticket !== 'none') && { wanted }),
     ...(rows.some(({ conditions }) => conditions?.isCritical) && { isCritical: true as const }),
+    ...(rows.some(({ conditions }) => conditions?.fourEyes) && { isWatched: true as const }),
   }
 }

@@ -6,7 +6,7 @@ import type { RunningSession } from '../gate/running.ts'
 import { SCHEMA_VERSION } from '../store/migrate.ts'
 
 export interface Controlled {
-  gate: Pick<BrokerGate, 'running' | 'sessions' | 'kill'>
+  gate: Pick<BrokerGate, 'running' | 'sessions' | 'kill' | 'suspend' | 'release'>
   state: () => ControlStatus['state']
   /** Begins to stop the broker. Without a grace the configured one holds. */
   stop: (reason: string, graceMs?: number) => void
@@ -30,6 +30,11 @@ export function controlHandler({ gate, state, stop, handOver }: Controlled): Con
       return Array.from(gate.sessions, linkedSession)
     },
     kill: ({ session, reason, by, apiKey }) => gate.kill(session, reason, by, apiKey),
+    suspend: async ({ session, reason, by: name, apiKey }) => {
+      const by = { name, ...(apiKey !== undefined && { apiKey }) }
+      if (reason === undefined) return await gate.release(session, by)
+      return (await gate.suspend(session, reason, by)) ? 'suspended' : 'not_running'
+    },
   }
 }
 

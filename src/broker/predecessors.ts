@@ -8,6 +8,7 @@ import { ControlClient } from '../control/client.ts'
 import type { LinkedSession } from '../control/messages.ts'
 import { replacedSockets } from '../control/place.ts'
 import type { ElsewhereSession } from '../gate/elsewhere.ts'
+import type { OrderedBy } from '../gate/holds.ts'
 import type { Id } from '../model/objects.ts'
 
 export interface PredecessorsOptions {
@@ -93,7 +94,7 @@ export class Predecessors {
     }
     if (!client) return
     for (const session of sessions.values()) {
-      elsewhere.set(session.id, { ...session, kill: killBy(client, session.id) })
+      elsewhere.set(session.id, { ...session, ...orders(client, session.id) })
       if (!known.has(session.id)) onFound(session)
     }
     void client.onClosed.then(() => {
@@ -135,8 +136,8 @@ async function requireLink(client: ControlClient, path: string): Promise<void> {
   }
 }
 
-function killBy(client: ControlClient, session: Id): ElsewhereSession['kill'] {
-  return async (reason, by, apiKey) => {
+function orders(client: ControlClient, session: Id): Pick<ElsewhereSession, 'kill' | 'suspend' | 'release'> {
+  const kill: ElsewhereSession['kill'] = async (reason, by, apiKey) => {
     const answer = await client.ask({
       type: 'kill',
       session,
@@ -145,5 +146,23 @@ function killBy(client: ControlClient, session: Id): ElsewhereSession['kill'] {
       ...(apiKey !== undefined && { apiKey }),
     })
     return answer.type === 'killed' && answer.wasRunning
+  }
+  const suspend = async ({ name, apiKey }: OrderedBy, reason?: string) => {
+    const answer = await client.ask({
+      type: 'suspend',
+      session,
+      by: name,
+      ...(reason !== undefined && { reason }),
+      ...(apiKey !== undefined && { apiKey }),
+    })
+    return answer.type === 'suspended' ? answer.result : 'not_running'
+  }
+  return {
+    kill,
+    suspend: async (reason, by) => (await suspend(by, reason)) === 'suspended',
+    release: async (by) => {
+      const result = await suspend(by)
+      return result === 'suspended' ? 'not_suspended' : result
+    },
   }
 }

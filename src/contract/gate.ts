@@ -425,6 +425,8 @@ export interface LiveAnswer {
 /** A command line that waits for the answer of approvers. */
 export interface AskCommandRequest {
   session: string
+  /** Number of the question in the session. */
+  ask: number
   line: string
   /** The rule that asks. */
   rule: string
@@ -496,6 +498,8 @@ export interface Gate {
   live(request: LiveRequest): Promise<LiveAnswer>
   /** Asks approvers whether a held command line may run. Resolves when they have answered, or it is denied. */
   askCommand(request: AskCommandRequest): Promise<AskCommandAnswer>
+  /** Reports that the user gave up the question: it is answered with a refusal. */
+  giveUpCommand(request: { session: string; ask: number }): Promise<void>
   /** Reports that the client no longer waits for the approval. */
   withdraw(request: { identity: string; approval: string }): Promise<void>
   /** Reports that the connection is closed: its identity, or its unanswered challenge, is no longer valid. */

@@ -6,7 +6,7 @@ import { type Static, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 
 /** Version of these messages, but for `status` and `drain`, which every version has. */
-export const CONTROL_VERSION = 1
+export const CONTROL_VERSION = 2
 /** Longest line in bytes, both ways. */
 export const MAX_LINE = 64 * 1024
 /** Sessions in one message: it stays far below the longest line. */
@@ -42,6 +42,18 @@ const Request = Type.Union([
     },
     exact,
   ),
+  /** Hold the input of the session's client, or release it if there is no reason. */
+  Type.Object(
+    {
+      id: Count,
+      type: Type.Literal('suspend'),
+      session: Id,
+      reason: Type.Optional(Text),
+      by: Text,
+      apiKey: Type.Optional(Text),
+    },
+    exact,
+  ),
 ])
 
 const Running = Type.Object(
@@ -65,6 +77,14 @@ const Reply = Type.Union([
   ),
   Type.Object({ id: Count, type: Type.Literal('done') }, exact),
   Type.Object({ id: Count, type: Type.Literal('killed'), wasRunning: Type.Boolean() }, exact),
+  Type.Object(
+    {
+      id: Count,
+      type: Type.Literal('suspended'),
+      result: Type.Enum(['suspended', 'released', 'not_suspended', 'not_running']),
+    },
+    exact,
+  ),
   Type.Object({ id: Count, type: Type.Literal('refused'), message: Text }, exact),
   Type.Object(
     { type: Type.Literal('sessions'), sessions: Type.Array(Running, { maxItems: SESSIONS_TOGETHER }) },

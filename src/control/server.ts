@@ -42,6 +42,7 @@ export interface ControlHandler {
   link(request: Of<'link'>): LinkedSession[]
   /** Returns false if no such session runs. */
   kill(request: Of<'kill'>): Promise<boolean>
+  suspend(request: Of<'suspend'>): Promise<Extract<ControlAnswer, { type: 'suspended' }>['result']>
 }
 
 export class ControlServer {
@@ -189,6 +190,8 @@ class Connection {
         return { id, type: 'done' }
       case 'kill':
         return { id, type: 'killed', wasRunning: await this.#handler.kill(request) }
+      case 'suspend':
+        return { id, type: 'suspended', result: await this.#handler.suspend(request) }
     }
   }
 

@@ -47,11 +47,14 @@ import { ApprovalEnds } from './approval-ends.ts'
 import { OVER } from './approval-look.ts'
 import { Approvals } from './approvals.ts'
 import { Arrears } from './arrears.ts'
+import { Asks } from './asks.ts'
 import { UNAVAILABLE, whileThere } from './away.ts'
 import { CheckoutReview } from './checkout-review.ts'
 import { accountFor, accountOf, endedRecording } from './closing.ts'
 import { Denial } from './denial.ts'
-import type { ElsewhereSession } from './elsewhere.ts'
+import type { ElsewhereSession, ReleaseAnswer } from './elsewhere.ts'
+import { FourEyes } from './four-eyes.ts'
+import { type Hold, holdOf, type OrderedBy } from './holds.ts'
 import { HostKeyJudge } from './host-keys.ts'
 import type { HostTrust } from './host-trust.ts'
 import {
@@ -70,6 +73,7 @@ import { killFields, type RunningSession, RunningSessions, sessionFields } from 
 import type { SecretChanges } from './secret-changes.ts'
 import { SessionHours } from './session-hours.ts'
 import { SignIns, whoFields } from './sign-ins.ts'
+import { Suspensions } from './suspensions.ts'
 import { TicketOffice } from './ticket-office.ts'
 import { Tickets } from './tickets.ts'
 import { Waits } from './waits.ts'
@@ -108,6 +112,9 @@ export class BrokerGate implements Gate {
   readonly #review: Review
   readonly #live: LiveSessions
   readonly #invitations: Invitations
+  readonly #suspensions: Suspensions
+  readonly #fourEyes: FourEyes
+  readonly #asks: Asks
   readonly #arrears: Arrears
   readonly #checkouts: CheckoutReview
   readonly #listeners = new Set<(notice: GateNotice) => void>()
@@ -141,6 +148,7 @@ export class BrokerGate implements Gate {
         await this.#invitations.review(...reviewed)
         await this.#waits.review(reviewed[2])
         await this.#checkouts.review(...reviewed)
+        await this.#asks.review(reviewed[2])
       },
       holders: () => this.#checkouts.holders(),
       hours: new SessionHours({ now, notify }),
@@ -169,7 +177,18 @@ export class BrokerGate implements Gate {
       reasonAhead: (user, target) => this.#opening.reasonAhead(user, target),
       onWithdrawn: (identity, reason) => notify({ type: 'leave', identity, reason }),
     })
-    this.#live = new LiveSessions({ drawer: options.drawer, notify: (notice) => this.#notify(notice) })
+    this.#suspensions = new Suspensions({ audit, notify, now })
+    this.#asks = new Asks({ store, approvals: this.approvals, notify, now })
+    this.#fourEyes = new FourEyes({
+      suspensions: this.#suspensions,
+      end: (session, reason) => void this.#end(session, reason).catch(() => undefined),
+    })
+    this.#live = new LiveSessions({
+      drawer: options.drawer,
+      notify,
+      onWatched: (session, watcher) => this.#fourEyes.onWatched(session, watcher),
+      onLeft: (session, watcher) => this.#fourEyes.onLeft(session, watcher),
+    })
     this.#opening = new Opening({
       ...options,
       running: this.#running,
@@ -222,6 +241,7 @@ export class BrokerGate implements Gate {
     const answer = await this.#opening.open(signedIn, request, onRunning)
     if (answer.result !== 'opened') return answer
     const running = this.#running.get(answer.session.id)
+    this.#fourEyes.begin(running)
     this.#approvalEnds.add(running)
     // Covers rights that were removed while the session was being opened, before a review could see it.
     const flaw = await this.#review.flawOf(running).catch(async (error: unknown) => {
@@ -257,6 +277,9 @@ export class BrokerGate implements Gate {
     if (flaw !== undefined) await this.#end(running, flaw)
     // The session ended before its proxy got the notice: release no credential.
     if (running.stopped !== undefined) return { result: 'refused', message: running.stopped }
+    const unwatched = running.holds?.get('unwatched')
+    // Honest proxies wait: one that was taken over gets no credential of SSH before a watcher is there.
+    if (unwatched) return { result: 'refused', message: unwatched.reason }
     const { handOut } = running
     if (!handOut) return await this.#hostKeys.judge(running, key, kind)
     try {
@@ -362,6 +385,8 @@ export class BrokerGate implements Gate {
     const { accountId } = session.target
     // The job is stored: if it is not woken now, it looks for itself.
     if (accountId !== undefined) this.#options.secretChanges?.freed(accountId).catch(() => undefined)
+    this.#fourEyes.onClosed(session.id)
+    this.#asks.onClosed(session.id, 'the session has ended')
     this.#invitations.onClosed(session.id)
     this.#options.onClosed?.(session.id, session.isRecorded, ended)
     this.#live.onClosed(session.id, end)
@@ -372,9 +397,16 @@ export class BrokerGate implements Gate {
     return this.#live.take(request)
   }
 
-  async askCommand({ session }: AskCommandRequest): Promise<AskCommandAnswer> {
-    this.#running.get(session)
-    return { result: 'refused', message: 'no approver can be asked' }
+  askCommand(request: AskCommandRequest): Promise<AskCommandAnswer> {
+    return whileThere(
+      this.#options.store.reach,
+      () => this.#asks.ask(this.#running.get(request.session), request),
+      () => ({ result: 'refused', message: UNAVAILABLE }),
+    )
+  }
+
+  async giveUpCommand({ session, ask }: { session: string; ask: number }): Promise<void> {
+    await this.#asks.giveUp(session, ask)
   }
 
   async withdraw({ identity, approval }: { identity: string; approval: string }): Promise<void> {
@@ -468,6 +500,31 @@ export class BrokerGate implements Gate {
     session.stopped = `ended by ${by}: ${reason}`
     this.#notify({ type: 'stop', session: id, reason: session.stopped })
     return true
+  }
+
+  /**
+   * Holds the input of a running session's client on the request of `by`, or changes the reason. Returns false if no
+   * such session runs.
+   */
+  async suspend(id: string, reason: string, by: OrderedBy): Promise<boolean> {
+    const session = this.#running.find(id)
+    if (!session) return (await this.#running.elsewhere.get(id)?.suspend(reason, by)) ?? false
+    await this.#suspensions.hold(session, 'order', reason, by)
+    this.#asks.onClosed(id, 'input was suspended')
+    return true
+  }
+
+  /** Ends what `suspend` began. `not_suspended`: nothing was suspended by an order. */
+  async release(id: string, by: OrderedBy): Promise<ReleaseAnswer> {
+    const session = this.#running.find(id)
+    if (!session) return (await this.#running.elsewhere.get(id)?.release(by)) ?? 'not_running'
+    return (await this.#suspensions.release(session, 'order', by)) ? 'released' : 'not_suspended'
+  }
+
+  /** Returns why the input of a session is held, or undefined if it is not. */
+  holdOf(id: string): Hold | undefined {
+    const session = this.#running.find(id)
+    return session && holdOf(session)
   }
 
   /** Invites a guest to a running session. The password is returned only once. */

@@ -23,6 +23,9 @@ export type Watching =
 export interface LiveOptions {
   drawer: LiveDrawer
   notify: (notice: GateNotice) => void
+  /** Called for each watcher that has come, and that has left. */
+  onWatched?: (session: RunningSession, watcher: Watcher) => void
+  onLeft?: (session: RunningSession, watcher: Watcher) => void
 }
 
 export class LiveSessions {
@@ -49,6 +52,7 @@ export class LiveSessions {
     watcher.send(header(session))
     live.add(watcher)
     this.#tell(session, `${watcher.name} watches this session`)
+    this.#options.onWatched?.(session, watcher)
     return { result: 'watching', stop: () => live.remove(watcher) }
   }
 
@@ -73,10 +77,12 @@ export class LiveSessions {
         key: key.reveal(),
         isGraphic: isDesktopProtocol(session.target.protocol),
       },
-      onLeft: ({ name }) => {
+      onLeft: (watcher) => {
+        const { name } = watcher
         this.#count--
         if (live.size === 0) this.#sessions.delete(session.id)
         this.#tell(session, `${name} no longer watches this session`)
+        this.#options.onLeft?.(session, watcher)
       },
     })
     this.#sessions.set(session.id, live)

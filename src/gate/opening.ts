@@ -21,6 +21,7 @@ import type { Store, TargetRow } from '../store/store.ts'
 import type { Vault } from '../vault/vault.ts'
 import { approvalOf, type Clearance, ClearanceDesk, type ClearanceOptions } from './clearance.ts'
 import { Denial } from './denial.ts'
+import { firstHold } from './four-eyes.ts'
 import { HandOut, SPENT } from './hand-out.ts'
 import { claimAccount } from './lock.ts'
 import { logonFor, logsInItself } from './logons.ts'
@@ -298,9 +299,11 @@ export class Opening {
       begin: now(),
       isRecorded: target.isRecorded,
       tellsWatched: ssh.tellWatched,
+      askMs: ssh.askTimeout * 1000,
       basis,
       ...(severedRevision !== undefined && { severedRevision }),
       hostCaKeys: ssh.hostCaKeys,
+      ...(target.isWatched && { holds: new Map([['unwatched' as const, firstHold(now())]]) }),
       ...(cleared.approval && { approval: approvalOf(cleared.approval) }),
       ...(cleared.reason && { reason: cleared.reason }),
       usesPrivilegedPort: target.protocol === 'RLOGIN' && terms.policy.login.privilegedPort,

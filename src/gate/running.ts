@@ -8,6 +8,7 @@ import type { Id, SessionRecord } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { ElsewhereSession } from './elsewhere.ts'
 import type { HandOut } from './hand-out.ts'
+import type { Hold, HoldCause } from './holds.ts'
 
 /** The approval of a running session. */
 export interface SessionApproval {
@@ -29,6 +30,8 @@ export interface RunningSession {
   isRecorded: boolean
   /** The recording on the disk, from which watchers' keyframes are drawn. */
   recording?: { path: string; key: Secret }
+  /** Milliseconds that approvers have for a command line. */
+  askMs: number
   /** Whether the user is notified when the session is watched. */
   tellsWatched: boolean
   /** Whether the target is reached from a local port below 1024. */
@@ -47,6 +50,8 @@ export interface RunningSession {
   reason?: Pick<Reason, 'comment' | 'ticket'>
   /** Why the session has to end, once a stop has been requested. */
   stopped?: string
+  /** Why the client's input is held, by cause. */
+  holds?: Map<HoldCause, Hold>
   /** Set when the session has lost its right: its proxy is reminded until it has ended. */
   isWithdrawn?: true
 }

@@ -10,6 +10,7 @@ import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/vault.ts'
 import { credentialsFor, isCredentialOptional, methodsFor, type SessionCredentials } from './credentials.ts'
 import { Denial } from './denial.ts'
+import { holdOf } from './holds.ts'
 import { knownTypes } from './host-keys.ts'
 import { logsInItself, type ReadyLogon } from './logons.ts'
 import type { RunningSession } from './running.ts'
@@ -70,7 +71,7 @@ export async function accessFor(
 
 /** Returns the session in the form that its proxy needs. */
 export function openSession(
-  { id, user, target }: RunningSession,
+  { id, user, target, holds }: RunningSession,
   { policy, methods }: Terms,
   { credentials, hostKeyTypes, securityTypes }: SessionAccess,
   {
@@ -83,9 +84,11 @@ export function openSession(
     recording: RecordingGrant | undefined
   },
 ): OpenSession {
+  const held = holdOf({ ...(holds && { holds }) })
   return {
     id,
     user,
+    ...(held && { isSuspended: { reason: held.reason } }),
     target: {
       canonical: canonicalName(target),
       protocol: target.protocol,

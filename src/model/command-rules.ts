@@ -6,14 +6,17 @@
  */
 import { RE2JS, RE2JSSyntaxException } from 're2js'
 
-export type RuleAction = 'notify' | 'kill'
+/** `ask`: approvers decide before the line runs. */
+export type RuleAction = 'notify' | 'ask' | 'kill'
+/** The strictest first. */
+const ACTIONS: readonly RuleAction[] = ['kill', 'ask', 'notify']
 
 export const MAX_COMMAND_RULES = 64
 export const MAX_COMMAND_RULE_LENGTH = 512
 /** Instructions of all expressions of a policy together: the most that one character of a line costs. */
 export const MAX_RULE_PROGRAM = 2048
 
-const FORM = /^(notify|kill) (\S.*)$/s
+const FORM = /^(notify|ask|kill) (\S.*)$/s
 
 interface Rule {
   /** The rule as written. */
@@ -34,7 +37,7 @@ function parse(text: string): Rule {
   const [, action, source] = FORM.exec(text) ?? []
   if (action === undefined || source === undefined)
     throw new CommandRuleError(
-      'at character 1: expected "notify REGEX" or "kill REGEX", with one space between',
+      'at character 1: expected "notify REGEX", "ask REGEX" or "kill REGEX", with one space between',
     )
   try {
     return { text, action: action as RuleAction, expression: RE2JS.compile(source, RE2JS.MULTILINE) }
@@ -86,7 +89,17 @@ export class CommandRules {
     return this.#rules.some(({ action }) => action === 'kill')
   }
 
-  /** Returns the rule that applies to the line: the first that kills, or else the first that notifies. */
+  /** Whether a line can be held back: it has to be known before it runs. */
+  get canHold(): boolean {
+    return this.#rules.some(({ action }) => action !== 'notify')
+  }
+
+  /** The first rule that asks, for lines that cannot be read. */
+  get asking(): string | undefined {
+    return this.#rules.find(({ action }) => action === 'ask')?.text
+  }
+
+  /** Returns the rule that applies to the line: the first of the strictest action. */
   find(line: string): { action: RuleAction; text: string } | undefined {
     return this.findIn([line])
   }
@@ -94,9 +107,18 @@ export class CommandRules {
   /** Returns the rule that applies to any of several forms of one line. */
   findIn(lines: readonly string[]): { action: RuleAction; text: string } | undefined {
     const matches = ({ expression }: Rule) => lines.some((line) => expression.test(line))
-    return (
-      this.#rules.find((rule) => rule.action === 'kill' && matches(rule)) ??
-      this.#rules.find((rule) => rule.action === 'notify' && matches(rule))
-    )
+    const met = this.#rules.filter(matches)
+    return strictest(met)
   }
+}
+
+/** Returns the first rule of the strictest action, or undefined if there is none. */
+export function strictest<T extends { action: RuleAction }>(
+  rules: readonly (T | undefined)[],
+): T | undefined {
+  for (const action of ACTIONS) {
+    const rule = rules.find((one) => one?.action === action)
+    if (rule) return rule
+  }
+  return undefined
 }

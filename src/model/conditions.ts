@@ -18,6 +18,7 @@ export const NO_CONDITIONS: Conditions = {
   mandatoryComment: false,
   hasTicket: false,
   mandatoryTicket: false,
+  fourEyes: false,
 }
 
 /**

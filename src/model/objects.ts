@@ -255,6 +255,8 @@ export interface Conditions {
   mandatoryComment: boolean
   hasTicket: boolean
   mandatoryTicket: boolean
+  /** Another user has to watch its sessions. */
+  fourEyes: boolean
 }
 
 /** `strict`: the user sees output only after its recording is on disk and signed. */

@@ -24,6 +24,8 @@ export interface SshOptions extends SessionOptions {
   fileRules: readonly string[]
   /** Rules for command lines (command-rules.ts). */
   commandRules: readonly string[]
+  /** Seconds that approvers have for a line that a rule asks about. */
+  askTimeout: number
   /**
    * Bytes of a session's streams (channels without a terminal) that are recorded whole; one direction may use
    * a quarter.
@@ -49,6 +51,10 @@ const MIB = 1024 * 1024
 export const MIN_QUOTA = 64 * 1024
 export const MAX_QUOTA = 1024 * 1024 * MIB
 
+/** The range of `askTimeout`: somebody waits at a terminal. */
+export const MIN_ASK_TIMEOUT = 5
+export const MAX_ASK_TIMEOUT = 3_600
+
 export const MAX_SUBSYSTEMS = 32
 /** RFC 4250 4.6.1. */
 export const MAX_SUBSYSTEM_NAME = 64
@@ -71,6 +77,7 @@ export const SSH_OPTIONS: Readonly<SshOptions> = {
   listenOn: ['localhost:*', '127.0.0.1:*', '[::1]:*'],
   fileRules: [],
   commandRules: [],
+  askTimeout: 120,
   recordingQuota: 64 * MIB,
   pastRecordingQuota: 'hash',
   terminalQuota: 1024 * MIB,

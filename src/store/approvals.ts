@@ -269,7 +269,7 @@ function visible(db: Db, { of, answerableBy, id, status }: ApprovalFilter) {
 async function mayAnswer(
   context: StoreContext,
   db: Db,
-  { authorizationId, userId: requester }: Pick<Approval, 'authorizationId' | 'userId'>,
+  { authorizationId, userId: requester, kind }: Pick<Approval, 'authorizationId' | 'userId' | 'kind'>,
   userId: Id,
   now: number,
   keyProfile: string | undefined,
@@ -284,14 +284,36 @@ async function mayAnswer(
     .where('m.user_id', '=', userId)
     .limit(1)
     .executeTakeFirst()
-  if (row?.is_disabled !== 0) return false
-  if (row.expiration_date !== null && row.expiration_date <= now) return false
+  // A command of an authorization without approvers is answered by users that may end the session.
+  const isStandIn = !row && kind === 'command' && !(await hasApprovers(db, authorizationId))
+  const person = row ?? (isStandIn ? await personOf(db, userId) : undefined)
+  if (person?.is_disabled !== 0) return false
+  if (person.expiration_date !== null && person.expiration_date <= now) return false
   const profiles = profileRepository({ ...context, db })
-  for (const profile of new Set([row.profile, ...(keyProfile === undefined ? [] : [keyProfile])])) {
+  for (const profile of new Set([person.profile, ...(keyProfile === undefined ? [] : [keyProfile])])) {
     const own = await profiles.rightsOf(profile)
     if (!own || !reaches(own.approvals, 'execute')) return false
+    if (isStandIn && !reaches(own.sessions, 'execute')) return false
   }
   return true
+}
+
+async function hasApprovers(db: Db, authorizationId: Id): Promise<boolean> {
+  const row = await db
+    .selectFrom('authorization_approvers')
+    .select('group_id')
+    .where('authorization_id', '=', authorizationId)
+    .limit(1)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+function personOf(db: Db, userId: Id) {
+  return db
+    .selectFrom('users')
+    .select(['profile', 'is_disabled', 'expiration_date'])
+    .where('id', '=', userId)
+    .executeTakeFirst()
 }
 
 const changing = (one: Approval) => ({

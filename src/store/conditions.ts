@@ -20,6 +20,7 @@ export const CONDITION_FIELDS = {
   mandatory_comment: column('flag', 'a.mandatory_comment'),
   has_ticket: column('flag', 'a.has_ticket'),
   mandatory_ticket: column('flag', 'a.mandatory_ticket'),
+  four_eyes: column('flag', 'a.four_eyes'),
 } as const
 
 /** Ids of the approvers' groups, as JSON; `of`: name of the authorizations in the query. */
@@ -38,6 +39,7 @@ export function conditionColumns(conditions: Conditions) {
     mandatory_comment: Number(conditions.mandatoryComment),
     has_ticket: Number(conditions.hasTicket),
     mandatory_ticket: Number(conditions.mandatoryTicket),
+    four_eyes: Number(conditions.fourEyes),
   }
 }
 
@@ -54,7 +56,7 @@ export function conditionsOf(row: AuthorizationRow & { approvers: string }): Con
     approverGroupIds.length > 0 ||
     row.is_critical + row.approval_required + row.single_connection + row.has_comment + row.has_ticket > 0 ||
     row.active_quorum !== NO_CONDITIONS.activeQuorum ||
-    row.inactive_quorum + row.approval_timeout > 0
+    row.inactive_quorum + row.approval_timeout + row.four_eyes > 0
   if (!isSet) return undefined
   return {
     ...decided(row),
@@ -73,11 +75,12 @@ const decided = (row: AuthorizationRow): RowConditions => ({
   mandatoryComment: row.mandatory_comment !== 0,
   hasTicket: row.has_ticket !== 0,
   mandatoryTicket: row.mandatory_ticket !== 0,
+  fourEyes: row.four_eyes !== 0,
 })
 
 /** One number for the flags: ten thousand targets are read at a time. */
 export const DEMANDS =
-  sql<number>`a.is_critical + 2 * a.approval_required + 4 * a.has_comment + 8 * a.mandatory_comment + 16 * a.has_ticket + 32 * a.mandatory_ticket`.as(
+  sql<number>`a.is_critical + 2 * a.approval_required + 4 * a.has_comment + 8 * a.mandatory_comment + 16 * a.has_ticket + 32 * a.mandatory_ticket + 64 * a.four_eyes`.as(
     'demands',
   )
 
@@ -98,5 +101,6 @@ export function rowConditions(
     mandatoryComment: has(8),
     hasTicket: has(16),
     mandatoryTicket: has(32),
+    fourEyes: has(64),
   }
 }

@@ -30,6 +30,7 @@ import * as checkouts from './migrations/0025-checkouts.ts'
 import * as timeframes from './migrations/0026-timeframes.ts'
 import * as approvals from './migrations/0027-approvals.ts'
 import * as rotation from './migrations/0028-rotation.ts'
+import * as fourEyes from './migrations/0029-four-eyes.ts'
 
 /** In order; a released migration is never changed, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -59,6 +60,7 @@ export const MIGRATIONS: readonly Migration[] = [
   timeframes,
   approvals,
   rotation,
+  fourEyes,
 ]
 
 /** Schema version of a database that this program has opened. */

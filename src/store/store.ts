@@ -547,7 +547,7 @@ export interface ApprovalRepository {
   answer(id: Id, given: GivenAnswer, keyProfile?: string): Promise<Approval | Refusal | 'not_found'>
   /** Whether the user may answer the requests of this authorization. */
   mayAnswer(
-    approval: Pick<Approval, 'authorizationId' | 'userId'>,
+    approval: Pick<Approval, 'authorizationId' | 'userId' | 'kind'>,
     userId: Id,
     now: number,
     keyProfile?: string,

@@ -37,6 +37,7 @@ export function copyingGate(gate: SeatGate): Gate {
     denied: asked('denied'),
     live: asked('live'),
     askCommand: asked('askCommand'),
+    giveUpCommand: asked('giveUpCommand'),
     withdraw: asked('withdraw'),
     leave: asked('leave'),
     beginRecording: asked('beginRecording'),

@@ -135,7 +135,8 @@ export const REQUESTS = {
   beginRecording: Type.Object({ session: Id, parts: Parts }, exact),
   appendRecording: Type.Object({ session: Id, offset: Count, parts: Parts }, exact),
   endRecording: Type.Object({ session: Id }, exact),
-  askCommand: Type.Object({ session: Id, line: Text, rule: Text, screen: Screen }, exact),
+  giveUpCommand: Type.Object({ session: Id, ask: Count }, exact),
+  askCommand: Type.Object({ session: Id, ask: Count, line: Text, rule: Text, screen: Screen }, exact),
   withdraw: Type.Object({ identity: Id, approval: Id }, exact),
   leave: Type.Object({ identity: Id }, exact),
 } as const satisfies Record<GateMethod, TSchema>

@@ -112,6 +112,7 @@ const GOOD: Readonly<Record<string, object>> = {
   'POST /accounts/:ref/extend': { checkout_id: 'x' },
   'POST /checkouts/:ref/checkin': { comment: 'enough' },
   'POST /sessions/:ref/kill': { reason: 'enough' },
+  'POST /sessions/:ref/suspend': { reason: 'wait' },
   'POST /approvals': { target: 'root@srv1' },
   'POST /approvals/:ref/accept': { comment: 'go on' },
   'POST /approvals/:ref/reject': { comment: 'no' },

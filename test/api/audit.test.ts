@@ -85,6 +85,7 @@ describe('sessions', () => {
       bytes_out: 2,
       api_key: null,
       recording: { state: 'sealed', size: 9, frames: 3, digest: 'abc' },
+      suspended: null,
       legal_hold: null,
     })
     expect((await get(`/sessions/${CURRENT}`)).body).toMatchObject({
@@ -111,6 +112,22 @@ describe('sessions', () => {
     expect(h.killed).toEqual([{ id: CURRENT, reason: 'enough', by: 'admin' }])
     expect((await kill(CLOSED, { reason: 'enough' })).body.error).toBe('not_running')
     expect((await kill('01K9T5RZ8Q4W6X2C3V1B0N7M5Z', { reason: 'enough' })).status).toBe(404)
+  })
+
+  it('are suspended with a reason while they run, and go on', async () => {
+    const order = (id: string, what: string, body?: unknown) =>
+      h.call('POST', `/sessions/${id}/${what}`, { cookie, ...(body !== undefined && { body }) })
+    expect((await order(CURRENT, 'suspend', {})).status).toBe(400)
+    expect((await order(CURRENT, 'resume')).body.error).toBe('not_suspended')
+    expect((await order(CURRENT, 'suspend', { reason: 'wait' })).status).toBe(204)
+    expect((await get(`/sessions/${CURRENT}`)).body.suspended).toMatchObject({ reason: 'wait', by: 'admin' })
+    expect((await order(CURRENT, 'resume')).status).toBe(204)
+    expect((await get(`/sessions/${CURRENT}`)).body.suspended).toBeNull()
+    for (const what of ['suspend', 'resume']) {
+      expect(
+        (await order(CLOSED, what, what === 'suspend' ? { reason: 'wait' } : undefined)).body.error,
+      ).toBe('not_running')
+    }
   })
 
   it.each([

@@ -13,6 +13,7 @@ import { createApi } from '../../src/api/server.ts'
 import type { Audit, EventCode } from '../../src/audit/events/catalogue.ts'
 import { AuditLog } from '../../src/audit/log.ts'
 import { Approvals } from '../../src/gate/approvals.ts'
+import type { Hold } from '../../src/gate/holds.ts'
 import { TicketOffice } from '../../src/gate/ticket-office.ts'
 import { Tickets } from '../../src/gate/tickets.ts'
 import { Identities } from '../../src/identity/chain.ts'
@@ -101,6 +102,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
   const auditLog = new AuditLog({ repository: store.audit, now: () => clock.now })
   const audit: Harness['audit'] = { broken: false, before: () => {} }
   const killed: Harness['killed'] = []
+  const suspended = new Map<string, Hold>()
   const deletion = new Deletion({
     root: join(dirname(temporary.path), 'recordings'),
     sessions: store.sessions,
@@ -145,6 +147,18 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
         killed.push({ id, reason, by })
         return true
       },
+      async suspend(id, reason, { name: by }) {
+        const session = await store.sessions.find(id)
+        if (!session || session.end !== undefined) return false
+        suspended.set(id, { reason, by, since: clock.now })
+        return true
+      },
+      async release(id) {
+        const session = await store.sessions.find(id)
+        if (!session || session.end !== undefined) return 'not_running'
+        return suspended.delete(id) ? 'released' : 'not_suspended'
+      },
+      holdOf: (id) => suspended.get(id),
       review: async () => {},
       watchRefusal: () => 'not_running',
       watch: () => ({ result: 'not_running' }),

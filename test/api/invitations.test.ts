@@ -37,6 +37,9 @@ beforeAll(async () => {
   h = await startHarness({
     sessionControl: {
       kill: async () => false,
+      suspend: async () => false,
+      release: async () => 'not_running',
+      holdOf: () => undefined,
       review: async () => {},
       watchRefusal: () => 'not_running',
       watch: () => ({ result: 'not_running' }),

@@ -57,6 +57,10 @@ async function stubBroker(status: Partial<ControlStatus> = {}): Promise<Stub> {
       stub.killed.push(`${session} by ${by}`)
       return true
     },
+    suspend: async ({ session, by, reason }) => {
+      stub.killed.push(`${session} ${reason === undefined ? 'resumed' : `suspended for ${reason}`} by ${by}`)
+      return reason === undefined ? 'released' : 'suspended'
+    },
   }
   const server = await ControlServer.open(folder, handler)
   endings.push(() => {

@@ -76,7 +76,8 @@ export const EVERY_REQUEST: { readonly [M in GateMethod]: readonly GateRequest<M
       lost: true,
     },
   ],
-  askCommand: [{ session: 'S', line: 'reboot', rule: 'reboot', screen: ['$ reboot', ''] }],
+  askCommand: [{ session: 'S', ask: 1, line: 'reboot', rule: 'reboot', screen: ['$ reboot', ''] }],
+  giveUpCommand: [{ session: 'S', ask: 1 }],
   withdraw: [{ identity: 'T', approval: 'A' }],
   leave: [{ identity: 'T' }],
 }

@@ -32,6 +32,7 @@ const handler: ControlHandler = {
   takeOver: () => Promise.reject(new Error('it is stopping')),
   link: () => [],
   kill: async ({ session }) => session === 'one',
+  suspend: async ({ reason }) => (reason === undefined ? 'not_suspended' : 'suspended'),
 }
 
 async function serve(dataDir = folder, changes: Partial<ControlHandler> = {}): Promise<ControlServer> {

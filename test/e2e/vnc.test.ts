@@ -296,6 +296,24 @@ describeWithPeers('a desktop', [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...SCREEN_
     await on(screen.display, 'xdotool', ['mousemove', '639', '479'])
   })
 
+  test('takes no clicks while its input is suspended, and takes them again', async () => {
+    const events = await program(target, findProgram('xev'), ['-root', '-event', 'button'], () => true)
+    const viewer = await view()
+    await seen(12)
+    const [running] = await desktop.broker.must<{ id: string }[]>('GET', '/sessions?status=current')
+    await focus(screen.display, 'TigerVNC')
+    await desktop.broker.must('POST', `/sessions/${running!.id}/suspend`, { reason: 'wait' })
+    await on(screen.display, 'xdotool', ['mousemove', '100', '100', 'click', '1'])
+    // The picture goes on.
+    await seen(13)
+    expect(events.log()).not.toContain('ButtonPress')
+    await desktop.broker.must('POST', `/sessions/${running!.id}/resume`)
+    await on(screen.display, 'xdotool', ['mousemove', '100', '100', 'click', '1'])
+    await until('a click', () => /ButtonPress/.test(events.log()) || undefined)
+    await on(screen.display, 'xdotool', ['mousemove', '639', '479'])
+    await ended(viewer)
+  })
+
   test('that is killed shows why, and closes', async () => {
     await view()
     await seen(11)

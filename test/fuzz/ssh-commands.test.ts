@@ -67,6 +67,9 @@ function watched(rules: readonly string[]) {
     now: () => time.now,
     onCommand: (command) => void commands.push(command),
     onAdmit: () => undefined,
+
+    ask: () => () => undefined,
+    onAnswered: () => undefined,
   })
   return { time, commands, watch }
 }

@@ -120,7 +120,14 @@ test('nobody is kept away by a session that was not opened after all', async () 
 
 test('a session in a broker that this one has replaced holds its account too, until it ends', async () => {
   const kill = async () => true
-  gate.elsewhere.set('old', { id: 'old', userId: estate.user.id, accountId: estate.account.id, kill })
+  const others = { suspend: async () => true, release: async () => 'released' as const }
+  gate.elsewhere.set('old', {
+    id: 'old',
+    userId: estate.user.id,
+    accountId: estate.account.id,
+    kill,
+    ...others,
+  })
   expect(gate.holdFor(estate.account.id, other.id)).toBe(true)
   expect(await open(await identity('ops2'))).toMatchObject({
     result: 'denied',

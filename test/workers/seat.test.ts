@@ -70,7 +70,8 @@ const OF_SESSION = {
   appendRecording: (session) => ({ session, offset: 0, parts: [new Uint8Array(9)] }),
   endRecording: (session) => ({ session }),
   live: (session) => ({ session, frames: [] }),
-  askCommand: (session) => ({ session, line: 'reboot', rule: 'reboot', screen: [] }),
+  askCommand: (session) => ({ session, ask: 1, line: 'reboot', rule: 'reboot', screen: [] }),
+  giveUpCommand: (session) => ({ session, ask: 1 }),
   close: closing,
 } satisfies { [M in GateMethod]?: (session: string) => GateRequest<M> }
 /** Those that name a sign-in. */
@@ -181,6 +182,7 @@ function seatGate() {
     'close',
     'live',
     'askCommand',
+    'giveUpCommand',
     'withdraw',
     'leave',
   ] as const

@@ -77,6 +77,11 @@ export class Flow {
     return true
   }
 
+  /** Drops the held input. */
+  dropInput(): void {
+    this.#hold.take()
+  }
+
   /** Returns the held input if it need not wait any more. */
   released(): HeldInput[] {
     return this.#mustWait ? [] : this.#hold.take()

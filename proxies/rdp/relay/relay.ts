@@ -13,7 +13,7 @@ import type { RdpTarget } from '../back/target.ts'
 import type { Side } from '../channels/direction.ts'
 import type { ChannelPlan } from '../channels/plan.ts'
 import type { Desktop } from '../codec/capabilities.ts'
-import type { InputEvent } from '../codec/input.ts'
+import { buildFastPathInput, type InputEvent } from '../codec/input.ts'
 import { endsLicensing, parseLicense } from '../codec/licensing.ts'
 import type { Redirection } from '../codec/redirection.ts'
 import { parseSecured } from '../codec/security-header.ts'
@@ -28,6 +28,7 @@ import { DesktopWatch } from './desktop-watch.ts'
 import { endByTarget, endOfConnection, type SessionEnd } from './ends.ts'
 import { Flow } from './flow.ts'
 import { LastEffect } from './last-effect.ts'
+import { Pressed } from './pressed.ts'
 import { SendQueue } from './send-queue.ts'
 import { sentOn } from './sent-on.ts'
 import type { RdpSession } from './session.ts'
@@ -62,7 +63,11 @@ export class RdpRelay {
   readonly #desktop: DesktopWatch
   readonly #flow: Flow
   readonly #effect = new LastEffect()
+  readonly #pressed = new Pressed()
+  /** The line about suspended input, while it is shown. */
+  #heldText: string | undefined
   #side: TargetSide
+  #takesFastInput = false
   /** The target's last Set Error Info. */
   #errorInfo: number = ERROR_INFO.none
   #isRedirecting = false
@@ -119,6 +124,8 @@ export class RdpRelay {
     session.onTell = (text) => {
       if (!this.#ended) this.#overlay.show(text)
     }
+    session.suspension.onBegin = () => this.#releasePressed()
+    session.suspension.onChange = () => this.#suspensionChanged()
     this.#flow = new Flow({
       client,
       session,
@@ -277,10 +284,11 @@ export class RdpRelay {
   #input(events: readonly InputEvent[]): boolean {
     const session = this.#session
     session.signs += 1
-    if (session.rdp.viewOnly) return false
+    if (session.rdp.viewOnly || session.suspension.isOn) return false
     // The state of locks is no typing, and clients send it only once, when the desktop starts.
     if (!this.#side.isIn && events.some(({ kind }) => kind !== 'locks')) return false
     session.recorder.input(events)
+    this.#pressed.note(events)
     this.#effect.act()
     return true
   }
@@ -300,8 +308,41 @@ export class RdpRelay {
     this.#side.flush()
   }
 
+  /** Input of a suspended client never waits: it is dropped. */
+  #holds(isFast: boolean, pdu: Uint8Array): boolean {
+    return !this.#session.suspension.isOn && this.#flow.holds(isFast, pdu)
+  }
+
+  /** Releases the keys and buttons that the client holds, before its input is suspended. */
+  #releasePressed(): void {
+    this.#flow.dropInput()
+    const events = this.#pressed.release()
+    // A client that has never used the fast path may have a target without it.
+    if (this.#isIdle || events.length === 0 || !this.#takesFastInput) return
+    this.#session.recorder.input(events)
+    this.#target.connection.sendFastPath(buildFastPathInput(events))
+    this.#side.flush()
+  }
+
+  /** Shows that input is suspended for as long as it is. */
+  #suspensionChanged(): void {
+    if (this.#ended) return
+    const { suspension } = this.#session
+    if (this.#heldText !== undefined) this.#overlay.show(this.#heldText, 0)
+    this.#heldText = suspension.isOn ? suspension.text : undefined
+    this.#overlay.show(suspension.text, suspension.isOn ? Number.POSITIVE_INFINITY : undefined)
+    if (suspension.isOn) return
+    try {
+      this.#channels.goOn()
+    } catch (error) {
+      if (!(error instanceof MalformedError)) throw error
+      this.#close('failure', `the client broke the RDP protocol: ${error.message}`)
+    }
+    this.#side.flush()
+  }
+
   #fromClient(data: Uint8Array): void {
-    if (this.#isIdle || this.#flow.holds(false, data)) return
+    if (this.#isIdle || this.#holds(false, data)) return
     for (const share of this.#filter.fromClient(data)) {
       this.#session.bytesIn += share.length
       this.#target.connection.sendIo(share)
@@ -309,7 +350,8 @@ export class RdpRelay {
   }
 
   #fastPathFromClient(pdu: Uint8Array): void {
-    if (this.#isIdle || this.#flow.holds(true, pdu)) return
+    if (this.#isIdle || this.#holds(true, pdu)) return
+    this.#takesFastInput = true
     const kept = this.#filter.fastPathFromClient(pdu)
     if (!kept) return
     this.#session.bytesIn += kept.length

@@ -41,6 +41,11 @@ const CLIPBOARD_RIGHTS: Readonly<Record<Direction, Right>> = {
  */
 const MAX_LIMITS = 32
 
+/** Channels of which the client's chunks wait while its input is suspended. */
+const WAITING: ReadonlySet<KnownChannel | undefined> = new Set(['cliprdr', 'rdpdr'] as const)
+/** Bytes of them; a client with more is out of bounds. */
+const MAX_WAITING = 8 * 1024 * 1024
+
 export interface SessionChannelsOptions {
   session: RdpSession
   plan: ChannelPlan
@@ -70,6 +75,9 @@ export class SessionChannels {
   readonly #filters: (Filter | undefined)[]
   /** Keys of events that are logged once. */
   readonly #told = new Set<string>()
+  /** Chunks of the client that wait for the end of a suspension. */
+  #waiting: { index: number; chunk: Uint8Array }[] = []
+  #waitingBytes = 0
   /** DISPLAYCONTROL_CAPS_PDUs received from the target. */
   #limits = 0
 
@@ -108,7 +116,27 @@ export class SessionChannels {
 
   /** Receives a chunk on the client's channel with this index. Throws MalformedError. */
   fromClient(index: number, chunk: Uint8Array): void {
-    this.#filters[index]?.receive('client', chunk)
+    const waits = WAITING.has(this.#plan.planned[index]?.known)
+    if (waits && (this.#session.suspension.isOn || this.#waiting.length > 0)) this.#keep(index, chunk)
+    else this.#filters[index]?.receive('client', chunk)
+  }
+
+  /** Receives what the client has sent while its input was suspended. Throws MalformedError. */
+  goOn(): void {
+    const waiting = this.#waiting
+    this.#waiting = []
+    this.#waitingBytes = 0
+    for (const { index, chunk } of waiting) this.#filters[index]?.receive('client', chunk)
+  }
+
+  /** Copies the chunk: the peers of clipboard and devices expect each other's answers, so none may be dropped. */
+  #keep(index: number, chunk: Uint8Array): void {
+    this.#waitingBytes += chunk.length
+    if (this.#waitingBytes > MAX_WAITING) {
+      this.#session.stop('failure', 'too much data waited while input was suspended')
+      return
+    }
+    this.#waiting.push({ index, chunk: Uint8Array.from(chunk) })
   }
 
   /** Receives a chunk on the target's channel with this index. Throws MalformedError. */
@@ -243,6 +271,9 @@ export class SessionChannels {
       },
       // Drops other messages: a program could open the channel and bypass the clipboard's rights.
       data: (from, name, message) => {
+        // A microphone's sound and a new layout are input too.
+        if (from === 'client' && session.suspension.isOn && rightOfDynamic(name) !== 'RDP_AUDIO_OUTPUT')
+          return false
         if (name !== DISPLAY_CONTROL) return true
         if (message.kind !== 'data') return false
         return from === 'target' ? this.#isLimit(message.data) : layoutOf(message.data)

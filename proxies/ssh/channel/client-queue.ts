@@ -1,7 +1,8 @@
 /** The client's messages on one channel that wait for a decision or for window, in bounded number. */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
-import { dataOf, MSG, setDataLength } from '../codec/messages.ts'
+import { buildData } from '../codec/build.ts'
+import { dataOf, MSG, recipientOf, setDataLength } from '../codec/messages.ts'
 import { MAX_QUEUED } from './limits.ts'
 
 /** Size of a buffer that collects small data messages: each typed key arrives as a message of its own. */
@@ -23,8 +24,13 @@ export class ClientQueue {
     return this.#data
   }
 
-  /** Copies `messages`. Throws MalformedError if the queue grows too large. */
-  push(messages: readonly Buffer[]): void {
+  /** Bytes of the messages in the queue. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Copies `messages`. Throws MalformedError if the queue grows over `most` bytes. */
+  push(messages: readonly Buffer[], most: number = MAX_QUEUED): void {
     for (const message of messages) {
       if (!this.#gather(message)) {
         this.#messages.push(this.#kept(message))
@@ -32,7 +38,7 @@ export class ClientQueue {
         this.#data += dataIn(message)
       }
     }
-    if (this.#bytes > MAX_QUEUED) throw new MalformedError('too many messages before an answer')
+    if (this.#bytes > most) throw new MalformedError('too many messages before an answer')
   }
 
   /** Processes the queue in order. `step` returns the part that must keep waiting; it may clear the queue. */
@@ -57,6 +63,16 @@ export class ClientQueue {
     this.#messages = []
     this.#bytes = this.#data = 0
     this.#gathered = undefined
+  }
+
+  /** Drops all data but the first byte, and keeps the other messages. */
+  keepFirst(): void {
+    const first = this.#messages.find(([type]) => type === MSG.channelData)
+    this.dropData()
+    if (!first) return
+    this.#messages.unshift(buildData(recipientOf(first), dataOf(first).subarray(0, 1)))
+    this.#bytes += this.#messages[0]!.length
+    this.#data = 1
   }
 
   /** Drops the data messages and keeps the others. */

@@ -9,6 +9,11 @@ export const MAX_SESSION_CHANNELS = 32
 export const MAX_FORWARDED_CHANNELS = 256
 /** Bytes of a channel's messages that wait for a decision, or for the target chosen in a menu. */
 export const MAX_QUEUED = 256 * 1024
+/**
+ * Bytes of a suspended client's messages that wait in all channels of a session; above that the client is not read, and
+ * may not see the target's output any more.
+ */
+export const MAX_KEPT = 8 * 1024 * 1024
 /** Messages of a target that wait behind data the client has no window for. */
 export const MAX_LATE = 64
 /** Listeners on the target for one connection. */

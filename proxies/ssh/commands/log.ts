@@ -39,14 +39,14 @@ export class CommandLog {
   }
 
   /** Logs a line read from a terminal. */
-  heard(subprotocol: Right, { line, confidence, reason, rule, kills }: Command): void {
+  heard(subprotocol: Right, { line, confidence, reason, rule, kills, isRefused }: Command): void {
     this.#tell({
       subprotocol,
       ...(line !== '' && { object: line }),
       confidence,
       ...(reason !== undefined && { reason }),
       ...(rule !== undefined && { rule }),
-      ...(kills === 'before' && { result: 'denied' }),
+      ...((kills === 'before' || isRefused) && { result: 'denied' }),
     })
     if (kills === undefined) return
     if (rule !== undefined) this.kill(rule)

@@ -209,6 +209,15 @@ export class CommandReader {
     return undefined
   }
 
+  /** The rows of the screen, without blank ones at its end. */
+  get screen(): string[] {
+    this.#readUnread()
+    const rows = Array.from({ length: this.#screen.rows }, (_, row) =>
+      (this.#screen.at(row)?.text(this.#screen.columns) ?? '').trimEnd(),
+    )
+    return rows.slice(0, rows.findLastIndex((row) => row !== '') + 1)
+  }
+
   /** Whether the target has not yet accepted the line of a Return. */
   get isWaiting(): boolean {
     return this.#waiting.length > 0

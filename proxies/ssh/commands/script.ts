@@ -43,7 +43,9 @@ export class ScriptWatch {
     if (line === '') return false
     const rule = this.#rules.find(line)
     if (rule === undefined || (rule.action === 'notify' && !isWhole)) return false
-    this.#onRule(rule.text, rule.action === 'kill')
-    return rule.action === 'kill'
+    // A stream cannot be held for approvers, so a rule that asks forbids the line.
+    const kills = rule.action !== 'notify'
+    this.#onRule(rule.text, kills)
+    return kills
   }
 }

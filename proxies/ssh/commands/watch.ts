@@ -6,12 +6,15 @@
  * input without echo is not slowed down for long. A line that cannot be read in time is checked by its keys,
  * and again when the target accepts it.
  *
+ * A rule that asks holds Return until approvers have answered. What is typed meanwhile is dropped by the channel; ^C
+ * gives up.
+ *
  * Keys may be a password's: they are checked but never reported. If neither screen nor keys determine a line,
  * the session ends: for a line from the history that is not shown at a prompt for HIDDEN_MS, or a line drawn
  * where it cannot be read. Elsewhere such a line is probably a password with arrow keys in it: it is
  * forwarded, and logged as an event.
  */
-import type { CommandRules } from '../../../src/model/command-rules.ts'
+import { type CommandRules, strictest } from '../../../src/model/command-rules.ts'
 import { Bucket } from '../../bytes/bucket.ts'
 import type { Confidence } from './certainty.ts'
 import { type CommandLine, CommandReader, type UnreadLine } from './reader.ts'
@@ -42,7 +45,20 @@ export interface Command {
   rule?: string
   /** The rule ends the session. `before`: the target does not receive the line. */
   kills?: 'before' | 'after'
+  /** The line did not run, and the session goes on. */
+  isRefused?: true
 }
+
+/** A line that approvers are asked about. */
+export interface Question {
+  /** Empty if it could not be read: its keys may be a password's. */
+  line: string
+  rule: string
+  /** The screen, from the top. */
+  screen: string[]
+}
+
+export type Answered = (isAccepted: boolean, message: string) => void
 
 const HIDDEN = 'nothing is shown of it, and its keys do not tell it'
 const BLIND = 'the terminal has a size with which it cannot be read, and its keys do not tell it'
@@ -59,12 +75,18 @@ export interface CommandWatchOptions {
   onCommand: (command: Command) => void
   /** Called when the bytes held back may be passed to `admit` again. */
   onAdmit: () => void
+  /** Asks approvers; calls back later. Returns a function that gives up. */
+  ask: (question: Question, answered: Answered) => () => void
+  /** Called with the answer: of the bytes held back, only Return is offered again, if it is accepted. */
+  onAnswered: Answered
 }
 
 export class CommandWatch {
   readonly #rules: CommandRules
   readonly #onCommand: CommandWatchOptions['onCommand']
   readonly #onAdmit: () => void
+  readonly #ask: CommandWatchOptions['ask']
+  readonly #onAnswered: Answered
   readonly #now: () => number
   readonly #reader: CommandReader
   readonly #holds: Bucket
@@ -74,12 +96,18 @@ export class CommandWatch {
   #heldAt: number | undefined
   #unanswered: NodeJS.Timeout | undefined
   #ended = false
+  /** The question that is not answered yet. */
+  #asking: { question: Question; giveUp: () => void } | undefined
+  /** The answer that lets the held Return pass, and then belongs to the line that the target accepts. */
+  #accepted: { message: string; isSent: boolean } | undefined
 
-  constructor({ columns, rows, rules, now, onCommand, onAdmit }: CommandWatchOptions) {
+  constructor({ columns, rows, rules, now, onCommand, onAdmit, ask, onAnswered }: CommandWatchOptions) {
     this.#rules = rules
     this.#now = now
     this.#onCommand = onCommand
     this.#onAdmit = onAdmit
+    this.#ask = ask
+    this.#onAnswered = onAnswered
     this.#holds = new Bucket(HOLD_BURST_MS, HOLD_RATE_MS, now)
     this.#reader = new CommandReader({
       columns,
@@ -92,10 +120,15 @@ export class CommandWatch {
 
   /** Returns how many of these bytes may be sent to the target now; the rest must wait for `onAdmit`. */
   admit(data: Uint8Array): number {
-    if (this.#ended || !this.#rules.canKill) return data.length
+    if (this.#ended || !this.#rules.canHold) return data.length
+    if (this.#asking) return 0
     const end = this.#reader.findEnd(data)
     if (end === undefined) return data.length
     const { at, isReturn } = end
+    if (at === 0 && this.#accepted && !this.#accepted.isSent) {
+      this.#accepted.isSent = true
+      return 1
+    }
     if (!isReturn) {
       this.#release()
       return at > 0 ? at : this.#judgeKeys([this.#reader.guess, this.#reader.cooked]) ? 1 : 0
@@ -116,6 +149,7 @@ export class CommandWatch {
       this.#reader.tell()
     } else if (isBlind || isHidden) {
       const reason = isBlind ? BLIND : HIDDEN
+      if (!this.#rules.canKill) return this.#hasAsked('', this.#rules.asking ?? '')
       this.#report({ line: '', confidence: 'unread', reason, kills: 'before' })
       return 0
     }
@@ -125,6 +159,20 @@ export class CommandWatch {
   /** Whether `admit` has been holding bytes back for a while. */
   get isHolding(): boolean {
     return this.#heldAt !== undefined && this.#now() - this.#heldAt >= LONG_HOLD_MS
+  }
+
+  /** Whether approvers are asked: nothing that is typed now counts, but ^C. */
+  get isAsking(): boolean {
+    return this.#asking !== undefined
+  }
+
+  /** Gives up the question, for this reason. */
+  giveUp(reason: string): void {
+    const asking = this.#asking
+    if (!asking) return
+    this.#asking = undefined
+    asking.giveUp()
+    this.#refused(asking.question, reason)
   }
 
   fromClient(data: Uint8Array): void {
@@ -156,6 +204,8 @@ export class CommandWatch {
 
   /** Reports the last typed line: no more output will arrive. */
   close(): void {
+    this.#asking?.giveUp()
+    this.#asking = undefined
     this.#reader.close()
     this.#ended = true
     clearTimeout(this.#timer)
@@ -178,7 +228,7 @@ export class CommandWatch {
     clearTimeout(this.#timer)
   }
 
-  /** Checks the line before its Return is forwarded. Returns false if the Return must not be forwarded. */
+  /** Checks the line before its Return is forwarded. Returns false if the Return must not be forwarded now. */
   #judge(): boolean {
     const current = this.#reader.current()
     const rule = current && this.#find(current.text, current.isContinuation)
@@ -187,19 +237,49 @@ export class CommandWatch {
       return false
     }
     const { guess, guessAhead, cooked, isShown } = this.#reader
-    return this.#judgeKeys([
-      guess === current?.text ? undefined : guess,
-      guessAhead,
-      isShown ? undefined : cooked,
-    ])
+    return this.#judgeKeys(
+      [guess === current?.text ? undefined : guess, guessAhead, isShown ? undefined : cooked],
+      current && rule?.action === 'ask' ? { line: current.text, rule: rule.text } : undefined,
+    )
   }
 
-  /** The same, by the text that the keys may stand for. */
-  #judgeKeys(guesses: (string | undefined)[]): boolean {
-    const other = guesses.map((one) => this.#findGuess(one)).find((one) => one?.action === 'kill')
-    if (!other) return true
-    this.#report({ line: '', confidence: 'unread', reason: BY_KEYS, rule: other.text, kills: 'before' })
-    return false
+  /** The same, by the text that the keys may stand for. `shown`: the line that has to be asked about anyway. */
+  #judgeKeys(guesses: (string | undefined)[], shown?: { line: string; rule: string }): boolean {
+    const other = strictest(guesses.map((one) => this.#findGuess(one)))
+    if (other?.action === 'kill') {
+      this.#report({ line: '', confidence: 'unread', reason: BY_KEYS, rule: other.text, kills: 'before' })
+      return false
+    }
+    if (shown) this.#hasAsked(shown.line, shown.rule)
+    else if (other?.action === 'ask') this.#hasAsked('', other.text)
+    return this.#asking === undefined
+  }
+
+  /** Asks approvers about the line. */
+  #hasAsked(line: string, rule: string): 0 {
+    this.#release()
+    const question = { line: cut(line), rule, screen: this.#reader.screen }
+    const giveUp = this.#ask(question, (isAccepted, message) => {
+      if (this.#asking?.question !== question || this.#ended) return
+      this.#asking = undefined
+      if (isAccepted) this.#accepted = { message, isSent: false }
+      else this.#refused(question, message)
+      this.#onAnswered(isAccepted, message)
+    })
+    this.#asking = { question, giveUp }
+    return 0
+  }
+
+  #refused({ line, rule }: Question, reason: string): void {
+    this.#report({ line, confidence: line === '' ? 'unread' : 'likely', rule, reason, isRefused: true })
+  }
+
+  /** Returns and forgets the answer for the line that the target has accepted. */
+  #takeAccepted(): string | undefined {
+    const accepted = this.#accepted
+    if (!accepted?.isSent) return undefined
+    this.#accepted = undefined
+    return accepted.message
   }
 
   /** Finds the rule for a line by its keys. Only the line before shows whether the line continues it. */
@@ -211,16 +291,19 @@ export class CommandWatch {
   #missed({ guess, cooked, isUnechoed, isReturnEchoed }: UnreadLine): void {
     if (this.#ended) return
     const rules = [this.#findGuess(guess), this.#findGuess(cooked)]
-    const rule = rules.find((one) => one?.action === 'kill') ?? rules[0] ?? rules[1]
+    const rule = strictest(rules)
+    const accepted = this.#takeAccepted()
+    const kills =
+      rule !== undefined && (rule.action === 'kill' || (rule.action === 'ask' && accepted === undefined))
     this.#before = guess === undefined ? '' : this.#joined(guess, this.#before.endsWith('\\'))
     // Probably a password.
     if (isUnechoed && isReturnEchoed && !rule) return
     this.#report({
       line: '',
       confidence: 'unread',
-      reason: isUnechoed ? UNECHOED : UNREADABLE,
+      reason: accepted ?? (isUnechoed ? UNECHOED : UNREADABLE),
       ...(rule && { rule: rule.text }),
-      ...(rule?.action === 'kill' && { kills: 'after' }),
+      ...(kills && { kills: 'after' }),
     })
   }
 
@@ -230,10 +313,13 @@ export class CommandWatch {
     const rule = this.#find(text, isContinuation)
     this.#before = this.#joined(text, isContinuation)
     // The line passed before Return, so it matches only together with a line that was not known then.
-    const kills = rule?.action === 'kill' && judged !== text
+    const accepted = this.#takeAccepted()
+    const holds = rule?.action === 'kill' || (rule?.action === 'ask' && accepted === undefined)
+    const kills = holds && judged !== text
     this.#report({
       line: text,
       confidence,
+      ...(accepted !== undefined && { reason: accepted }),
       ...(rule && { rule: rule.text }),
       ...(kills && { kills: 'after' }),
     })
@@ -243,8 +329,7 @@ export class CommandWatch {
     if (this.#rules.isEmpty) return undefined
     const own = this.#rules.find(text)
     if (own?.action === 'kill' || !isContinuation) return own
-    const joined = this.#rules.find(this.#joined(text, true))
-    return joined?.action === 'kill' ? joined : (own ?? joined)
+    return strictest([own, this.#rules.find(this.#joined(text, true))])
   }
 
   /** Joins the line with the one that it continues, as a shell does. */

@@ -10,6 +10,7 @@ import { Quota } from '../../session/quota.ts'
 import { ProxySession } from '../../session/session.ts'
 import type { PtyRequest } from '../codec/requests.ts'
 import { CommandLog } from '../commands/log.ts'
+import { type Answered, cut, type Question } from '../commands/watch.ts'
 import { Changes } from '../files/changes.ts'
 import type { FileDenial } from '../files/denial.ts'
 import { OpenSizes } from '../files/open-sizes.ts'
@@ -18,6 +19,7 @@ import { type Forwarded, ForwardRecorder } from '../recorder/forward.ts'
 import type { ChannelRecorder } from '../recorder/recorder.ts'
 import { WITHOUT_HASH } from '../recorder/sftp-file.ts'
 import { Turns } from '../sftp/turns.ts'
+import { Asks } from './asks.ts'
 import { asSent, commandText, type MainRequest } from './request.ts'
 
 const now = () => performance.now()
@@ -36,6 +38,7 @@ export class SshSession extends ProxySession {
   readonly #quota: Quota
   readonly #terminalQuota: Quota
   readonly #commands: CommandLog
+  readonly asks: Asks
 
   private constructor(opened: OpenSession, gate: Gate) {
     super(opened, gate)
@@ -52,6 +55,7 @@ export class SshSession extends ProxySession {
     const { recording } = this
     this.#quota = Quota.ofStreams(recordingQuota, { past: pastRecordingQuota, end, recording })
     this.#terminalQuota = Quota.ofScreens(terminalQuota, { past: pastTerminalQuota, end, recording })
+    this.asks = new Asks(gate, this.id)
     this.#commands = new CommandLog({
       rules: options.commandRules,
       now,
@@ -67,20 +71,38 @@ export class SshSession extends ProxySession {
     return session
   }
 
+  /** Returns the question about a command that approvers have to be asked about, or undefined for all others. */
+  questionFor(request: MainRequest): Question | undefined {
+    const rule = this.#ruleFor(request)
+    if (rule?.action !== 'ask') return undefined
+    return { line: cut(commandText(request) ?? ''), rule: rule.text, screen: [] }
+  }
+
+  /** Returns the rule for the client's command, or for the one sent in its place. */
+  #ruleFor(request: MainRequest) {
+    const lines = [commandText(request), commandText(asSent(request))].filter((text) => text !== undefined)
+    return this.#commands.rules.findIn(lines)
+  }
+
+  /** Logs a command that approvers have refused. */
+  refusedCommand({ right: subprotocol }: MainRequest, { line, rule }: Question, reason: string): void {
+    this.#commands.heard(subprotocol, { line, confidence: 'certain', rule, reason, isRefused: true })
+    this.recording.writeJson(FRAME.denied, 0, { what: subprotocol, reason })
+  }
+
   /**
-   * Logs an allowed main request of a channel; resolves when the audit log has stored it. A command that a
+   * Logs an allowed main request of a channel; `answer` is that of the approvers, if they were asked; resolves when the audit log has stored it. A command that a
    * rule forbids ends the session instead.
    */
-  granted(request: MainRequest): Promise<void> {
+  granted(request: MainRequest, answer?: string): Promise<void> {
     const { right: subprotocol } = request
     const line = commandText(request)
-    // Check the client's command, and the one sent in its place.
-    const lines = [line, commandText(asSent(request))].filter((text) => text !== undefined)
-    const rule = this.#commands.rules.findIn(lines)
+    const rule = this.#ruleFor(request)
     const fields = {
       subprotocol,
       ...(line !== undefined && { object: line, confidence: 'certain' }),
       ...(rule && { rule: rule.text }),
+      ...(answer !== undefined && { reason: answer }),
     }
     if (rule?.action === 'kill') {
       this.recording.writeJson(FRAME.denied, 0, {
@@ -91,6 +113,9 @@ export class SshSession extends ProxySession {
       this.#commands.kill(rule.text)
       return told
     }
+    // The caller has to ask first.
+    if (rule?.action === 'ask' && answer === undefined)
+      return Promise.reject(new Error('no approver was asked'))
     const opened = this.opens(subprotocol)
     return line === undefined ? opened : this.audit('command', fields)
   }
@@ -127,6 +152,7 @@ export class SshSession extends ProxySession {
     terminal: PtyRequest | undefined,
     cut: (reason: string) => void,
     admit: () => void,
+    answered: Answered,
   ): ChannelRecorder {
     return recorderFor(program, {
       hashing: this.recording.newHashing(),
@@ -162,6 +188,8 @@ export class SshSession extends ProxySession {
         onCommand: (command) => this.#commands.heard(right, command),
         onPiped: (rule, kills) => this.#commands.piped(right, rule, kills),
         onAdmit: admit,
+        ask: (question, then) => this.asks.ask(question, then),
+        onAnswered: answered,
         onForbidden: (denial) => {
           this.deniedFile(channel, right, denial)
           cut(`${denial.path}: ${denial.reason}`)

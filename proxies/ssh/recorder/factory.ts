@@ -77,17 +77,19 @@ function commandsOf(terminal: Terminal, frames: ChannelFrames, options: Recorder
     rules: commandRules,
     now,
     onCommand: (command) => {
-      const { line, confidence, reason, rule, kills } = command
+      const { line, confidence, reason, rule, kills, isRefused } = command
       frames.command({
         line,
         confidence,
         ...(reason !== undefined && { reason }),
         ...(rule !== undefined && { rule }),
-        ...(kills === 'before' && { denied: true }),
+        ...((kills === 'before' || isRefused) && { denied: true }),
       })
       events.onCommand(command)
     },
     onAdmit: events.onAdmit,
+    ask: (question, answered) => events.ask(question, answered),
+    onAnswered: (isAccepted, message) => events.onAnswered(isAccepted, message),
   })
 }
 

@@ -5,7 +5,7 @@
  */
 import type { Exit, Unrecorded } from '../../../recordings/container/frames.ts'
 import type { Direction } from '../codec/classify.ts'
-import type { Command } from '../commands/watch.ts'
+import type { Answered, Command, Question } from '../commands/watch.ts'
 import type { FileDenial } from '../files/denial.ts'
 
 export interface ChannelRecorder {
@@ -21,6 +21,10 @@ export interface ChannelRecorder {
   admit?(data: Uint8Array): number
   /** Set if input has been held for so long that the user may want to interrupt it. */
   readonly isHolding?: boolean
+  /** Set while approvers are asked about a held line: what is typed is dropped, but for ^C. */
+  readonly isAsking?: boolean
+  /** Gives up the question about the held line, for this reason. */
+  giveUp?(reason: string): void
   /** Receives data of the user's client. */
   fromClient(data: Uint8Array): void
   /** Receives data of the target. `stderr`: extended data of that type. */
@@ -61,6 +65,10 @@ export interface RecorderEvents {
   onPiped(rule: string, kills: boolean): void
   /** Called when bytes held back by `admit` may be offered again. Not called after `close`. */
   onAdmit(): void
+  /** Asks approvers about a held line; `answered` is called later. Returns a function that gives up. */
+  ask(question: Question, answered: Answered): () => void
+  /** The held line was judged: of the bytes held back only its Return may be offered again, if it is accepted. */
+  onAnswered: Answered
   /** A rule forbids a file: the data just passed must not be sent, and the channel must be cut. */
   onForbidden(denial: FileDenial): void
   /**

@@ -41,6 +41,14 @@ export class TerminalRecorder implements ChannelRecorder {
     return this.#commands.isHolding
   }
 
+  get isAsking(): boolean {
+    return this.#commands.isAsking
+  }
+
+  giveUp(reason: string): void {
+    this.#commands.giveUp(reason)
+  }
+
   fromClient(data: Uint8Array): void {
     this.#echo.input(data)
     this.#stopped.typed(data)

@@ -10,7 +10,7 @@ import { ChannelEnd } from '../channel/channel-end.ts'
 import { ClientQueue } from '../channel/client-queue.ts'
 import type { Flow } from '../channel/flow.ts'
 import { interruptIn } from '../channel/interrupts.ts'
-import { MAX_CHANNEL_PACKET, MAX_WINDOW } from '../channel/limits.ts'
+import { MAX_CHANNEL_PACKET, MAX_QUEUED, MAX_WINDOW } from '../channel/limits.ts'
 import { TerminalOutput } from '../channel/terminal-output.ts'
 import { buildChannelOpenConfirmation, type buildData, buildExtendedData } from '../codec/build.ts'
 import {
@@ -196,6 +196,10 @@ export abstract class Channel {
         this.client.closedBy = true
         this.#settle()
       }
+    } else if (this.host.session.suspension.isOn) {
+      this.#fromSuspended(payload)
+    } else if (this.isAsking || this.recorder?.isAsking) {
+      this.#whileAsking(payload)
     } else {
       const isHeld = this.#isHeld
       // Held messages may be sendable again without any event for it.
@@ -206,6 +210,78 @@ export abstract class Channel {
       if (rest !== undefined) this.#queue.push([rest])
       this.#grantClient()
     }
+  }
+
+  /**
+   * Handles a message while input is suspended. A terminal's input is dropped: it would run later, unseen and out of
+   * place. A stream's waits, so that no byte of it is lost. The client's end is no input.
+   */
+  #fromSuspended(payload: Buffer): void {
+    if (payload[0] === MSG.channelClose) {
+      this.#queue.clear()
+      this.#step(payload)
+    } else if (this.stage !== 'passing' || (payload[0] !== MSG.channelRequest && !this.#terminal)) {
+      this.#queue.push([payload], MAX_QUEUED + MAX_WINDOW)
+      this.onKept(payload)
+    } else if (payload[0] === MSG.channelRequest) this.requestWhileSuspended(payload)
+    this.#grantClient()
+  }
+
+  /** Handles a message while approvers are asked about a held command line: only ^C and the client's end count. */
+  #whileAsking(payload: Buffer): void {
+    const interrupt = interruptIn(payload, this.id)
+    if (payload[0] === MSG.channelClose) {
+      this.giveUp('the client has left')
+      this.#queue.clear()
+      if (this.stage === 'passing') this.#step(payload)
+      else {
+        this.refuse('the client has left')
+        this.client.closedBy = true
+        this.#settle()
+      }
+    } else if (this.isAsking) this.#queue.push([payload], MAX_QUEUED + MAX_WINDOW)
+    else if (interrupt) {
+      this.giveUp('the user gave up')
+      this.#queue.dropData()
+      this.#overtake(payload)
+    } else if (payload[0] === MSG.channelRequest) this.requestOfClient(payload)
+    else if (payload[0] !== MSG.channelData) this.#queue.push([payload])
+    this.#grantClient()
+  }
+
+  /** Whether approvers are asked about the channel's program, which has not begun. */
+  protected get isAsking(): boolean {
+    return false
+  }
+
+  /** Gives up the question about a held command line. */
+  protected giveUp(reason: string): void {
+    this.recorder?.giveUp?.(reason)
+  }
+
+  /** Offers the held Return again, and nothing that was typed behind it. A refused one is dropped. */
+  protected answered(isAccepted: boolean): void {
+    if (isAccepted) this.#queue.keepFirst()
+    else this.#queue.dropData()
+    this.drain()
+  }
+
+  /** Bytes of the client's that wait in the bastion. */
+  get kept(): number {
+    return this.#queue.bytes
+  }
+
+  /** Drops what was typed before the suspension and has not been sent. */
+  suspend(): void {
+    this.giveUp('input was suspended')
+    if (this.#terminal && this.stage === 'passing') this.#queue.dropData()
+    this.#grantClient()
+  }
+
+  /** Continues after a suspension. */
+  release(): void {
+    this.#filtered?.resume()
+    this.drain()
   }
 
   fromTarget(payload: Buffer): void {
@@ -311,6 +387,14 @@ export abstract class Channel {
   /** Handles a request of the client, in order: forwards or answers it. */
   protected abstract requestOfClient(payload: Buffer): void
 
+  /** Called for a message that waits for the end of a suspension. */
+  protected onKept(_payload: Buffer): void {}
+
+  /** Handles a request to a running program while input is suspended: it is not forwarded. */
+  protected requestWhileSuspended(payload: Buffer): void {
+    this.client.turnDown(parseChannelRequest(payload).wantReply)
+  }
+
   /** Shows a line of the bastion on a terminal. */
   notice(_text: string): void {}
 
@@ -386,6 +470,12 @@ export abstract class Channel {
         get isPassing() {
           return channel.stage === 'passing'
         },
+        get isSuspended() {
+          return channel.host.session.suspension.isOn
+        },
+        get queued() {
+          return channel.#queue.data
+        },
         deliver: (payload) => channel.fromTarget(payload),
         goOn: () => channel.host.guarded(() => channel.goOn()),
       },
@@ -410,6 +500,7 @@ export abstract class Channel {
   /** Handles one message of the client in order. Returns the part that must wait. */
   #step(payload: Buffer): Buffer | undefined {
     if (this.stage === 'deciding' || this.target.id === undefined) return payload
+    if (this.host.session.suspension.isOn && payload[0] !== MSG.channelClose) return payload
     switch (payload[0]) {
       case MSG.channelData: {
         const data = dataOf(payload)

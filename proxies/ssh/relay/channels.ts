@@ -24,6 +24,7 @@ import {
 } from '../codec/messages.ts'
 import { isRight, ruleOf } from '../policy/decisions.ts'
 import type { Channel, ChannelHost, Opened } from './channel.ts'
+import type { ForwardedChannel } from './forwarding-channel.ts'
 import { type Grants, openByClient, openByTarget } from './forwarding-opens.ts'
 import type { GlobalRequests } from './forwarding-requests.ts'
 import { SessionChannel } from './session-channel.ts'
@@ -87,13 +88,23 @@ export class Channels {
   open(by: Peer, payload: Buffer): void {
     const open = parseChannelOpen(payload)
     const rule = ruleOf(by, 'channel', open.type)
+    const { suspension } = this.#host.session
     if (rule === undefined) this.#denyKind(by, open)
+    // A session channel may be opened: its program waits.
+    else if (by === 'client' && suspension.isOn && isRight(rule))
+      this.#refuseSuspended(open, suspension.reason)
     else if (isRight(rule)) this.#openForwarded(by, open, rule)
     else if (this.#noMoreSessions) {
       this.#refuse(by, open, OPEN_FAILURE.administrativelyProhibited, 'no more sessions, as was asked')
     } else if (this.#hasRoom(by, open, this.#sessions().length, MAX_SESSION_CHANNELS)) {
       this.#openSession(new SessionChannel(this.#host, this.#number(), openedOf(open)))
     }
+  }
+
+  #refuseSuspended(open: ChannelOpen, why: string): void {
+    const reason = `input is suspended: ${why}`
+    this.#host.session.denied(kindOf('client', open), reason)
+    this.#refuse('client', open, OPEN_FAILURE.administrativelyProhibited, reason)
   }
 
   /** CHANNEL_OPEN_CONFIRMATION or CHANNEL_OPEN_FAILURE. Throws MalformedError. */
@@ -148,10 +159,17 @@ export class Channels {
       const channel = answer.make(this.#host, this.#number(), openedOf(open))
       this.#channels.set(channel.id, channel)
       session.forwards(right, answer.destination).then(
-        () => this.#host.guarded(() => channel.begin()),
+        () => this.#host.guarded(() => this.#begin(by, channel)),
         () => session.stop('failure', 'the audit log cannot be written'),
       )
     }
+  }
+
+  /** Input may have been suspended while the audit log was asked. */
+  #begin(by: Peer, channel: ForwardedChannel): void {
+    const { suspension } = this.#host.session
+    if (by === 'client' && suspension.isOn) channel.refuse(`input is suspended: ${suspension.reason}`)
+    else channel.begin()
   }
 
   #sessions(): SessionChannel[] {

@@ -86,6 +86,8 @@ export class GlobalRequests {
   #refusal(kind: 'bind' | 'cancel', bind: Bind, right: Right): string | undefined {
     const { session } = this.#host
     if (!session.rights.has(right)) return missingRight(right, session.target.device)
+    const { suspension } = session
+    if (suspension.isOn) return `input is suspended: ${suspension.reason}`
     if (bind.kind === 'socket') return pathFlaw(bind.path)
     const { host, port } = bind.address
     const flaw = addressFlaw(bind.address, true)
@@ -120,21 +122,26 @@ export class GlobalRequests {
     this.#working = true
     session.forwards(right, textOf(bind)).then(
       () =>
-        this.#host.guarded(() =>
+        this.#host.guarded(() => {
+          // Input may have been suspended meanwhile.
+          if (session.suspension.isOn) {
+            this.#done(work, false)
+            return
+          }
           this.#ask(requestName(bind), bind, (granted, data) => {
             // RFC 4254 7.1: only the reply to a request for any port names the port.
             const port =
               granted && bind.kind === 'tcp' && bind.address.port === 0 ? parsePort(data) : undefined
             if (granted) this.#granted.add(keyOf(bind, port))
             this.#done(work, granted, port === undefined ? undefined : buildPort(port))
-          }),
-        ),
+          })
+        }),
       () => session.stop('failure', 'the audit log cannot be written'),
     )
   }
 
   #cancel(bind: Bind, work: { wantReply: boolean }): void {
-    if (!this.isBound(bind)) {
+    if (!this.isBound(bind) || this.#host.session.suspension.isOn) {
       this.#reply(work, false)
       return
     }

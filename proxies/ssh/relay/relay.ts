@@ -12,6 +12,7 @@ import { ProvenOutput } from '../../session/proven-output.ts'
 import type { SessionResult } from '../../session/session.ts'
 import { TimeLimits } from '../../session/time-limits.ts'
 import type { AdoptedChannel } from '../channel/adopted-channel.ts'
+import { MAX_KEPT } from '../channel/limits.ts'
 import { TakingWatch } from '../channel/taking-watch.ts'
 import { buildRequestFailure } from '../codec/build.ts'
 import { type GlobalRequest, MSG, parseGlobalRequest, recipientOf } from '../codec/messages.ts'
@@ -95,6 +96,7 @@ export class Relay implements ChannelHost {
     target.onClosed = () => ends.run(() => this.#targetGone())
     session.onStop = (result, reason) => this.#dismiss(result, reason)
     session.onTell = (text) => this.#tell(text)
+    session.suspension.onChange = () => this.guarded(() => this.#suspensionChanged())
     // A leg may have closed before its handler was set.
     if (client.closed) this.#close('success')
     else if (target.closed) this.#targetGone()
@@ -113,6 +115,23 @@ export class Relay implements ChannelHost {
   /** Shows a line of the bastion on every terminal. */
   #tell(text: string): void {
     for (const channel of this.#channels.all()) channel.notice(text)
+  }
+
+  /** Holds or releases the client's input, and shows why. */
+  #suspensionChanged(): void {
+    const { suspension } = this.session
+    if (this.#dismissal) return
+    for (const channel of this.#channels.all()) {
+      if (suspension.isOn) channel.suspend()
+      else channel.release()
+    }
+    this.#tell(suspension.text)
+  }
+
+  /** Whether as much of a suspended client's data waits as may: it is read again afterwards. */
+  get #isKeepingMuch(): boolean {
+    if (!this.session.suspension.isOn) return false
+    return this.#channels.all().reduce((sum, { kept }) => sum + kept, 0) > MAX_KEPT
   }
 
   onClosed(channel: Channel): void {
@@ -239,6 +258,7 @@ export class Relay implements ChannelHost {
       full ||
       this.#deciding > 0 ||
       client.flooded ||
+      this.#isKeepingMuch ||
       (target.congested && !client.inKex)
   }
 

@@ -21,7 +21,7 @@ import {
   buildExitStatus,
 } from '../codec/build.ts'
 import { buildX11Request, parseX11Request } from '../codec/forwarding.ts'
-import { type ChannelRequest, parseChannelRequest } from '../codec/messages.ts'
+import { type ChannelRequest, MSG, parseChannelRequest } from '../codec/messages.ts'
 import {
   type PtyRequest,
   parseEnv,
@@ -33,7 +33,15 @@ import {
 import { knownSize } from '../codec/terminal-size.ts'
 import { isRight, ruleOf } from '../policy/decisions.ts'
 import { mayPass } from '../policy/environment.ts'
-import { type Asked, askedOf, asSent, type MainRequest, mainRequest, unjudgedScp } from '../policy/request.ts'
+import {
+  type Asked,
+  askedOf,
+  asSent,
+  MAIN_REQUESTS,
+  type MainRequest,
+  mainRequest,
+  unjudgedScp,
+} from '../policy/request.ts'
 import { InitVersion } from '../sftp/init-version.ts'
 import { MAX_OWED } from '../transport/limits.ts'
 import { Channel, type ChannelHost, type Opened } from './channel.ts'
@@ -52,6 +60,10 @@ export class SessionChannel extends Channel {
   #replies: PendingReply[] = []
   #x11: X11Grant | undefined
   #agent = false
+  /** Set while approvers are asked about the program. */
+  #giveUp: (() => void) | undefined
+  /** The client's last change of its window while input was suspended. */
+  #resized: Buffer | undefined
 
   constructor(
     host: ChannelHost,
@@ -71,9 +83,33 @@ export class SessionChannel extends Channel {
 
   /** Omitted if the client has no room for it. */
   override notice(text: string): void {
-    if (!this.#terminal || this.stage !== 'passing' || this.client.closedTo) return
+    const isShown = this.#terminal !== undefined && this.stage === 'passing'
+    if (!(isShown || this.isAsking) || !this.client.isOpen || this.client.closedTo) return
     const line = Buffer.from(`\r\nsallyport: ${text}\r\n`)
     if (this.clientWindow >= line.length + LAST_LINE) this.tell(line)
+  }
+
+  /** Explains why a program does not begin, on a terminal or not. */
+  protected override onKept(payload: Buffer): void {
+    if (payload[0] !== MSG.channelRequest || !this.client.isOpen || this.client.closedTo) return
+    if (!MAIN_REQUESTS.has(parseChannelRequest(payload).type)) return
+    const line = Buffer.from(`sallyport: ${this.host.session.suspension.text}\r\n`)
+    if (this.clientWindow >= line.length + LAST_LINE) this.tell(line)
+  }
+
+  /** Keeps the terminal's size for later; signals and breaks are input. */
+  protected override requestWhileSuspended(payload: Buffer): void {
+    const request = parseChannelRequest(payload)
+    const isSize = request.type === 'window-change' && this.#terminal !== undefined
+    if (isSize) this.#resized = Buffer.from(payload)
+    this.#answer(request, isSize)
+  }
+
+  override release(): void {
+    const resized = this.#resized
+    this.#resized = undefined
+    if (resized && this.stage === 'passing') this.requestOfClient(resized)
+    super.release()
   }
 
   // From the client --------------------------------------------------------------------------------------
@@ -211,8 +247,30 @@ export class SessionChannel extends Channel {
       return
     }
     this.stage = 'deciding'
+    const question = session.questionFor(main)
+    if (!question) {
+      this.#grant(asked, main)
+      return
+    }
+    this.#giveUp = session.asks.ask(question, (isAccepted, message) =>
+      this.host.guarded(() => {
+        this.#giveUp = undefined
+        if (this.stage !== 'deciding') return
+        if (isAccepted) {
+          this.#grant(asked, main, message)
+          return
+        }
+        session.refusedCommand(main, question, message)
+        if (request.wantReply) this.#owe('pass')
+        this.refuse(message)
+      }),
+    )
+  }
+
+  #grant(asked: Asked, main: MainRequest, answer?: string): void {
+    const { session } = this.host
     this.host.setDeciding(true)
-    session.granted(main).then(
+    session.granted(main, answer).then(
       () =>
         this.host.guarded(() => {
           this.host.setDeciding(false)
@@ -220,6 +278,31 @@ export class SessionChannel extends Channel {
         }),
       () => session.stop('failure', 'the audit log cannot be written'),
     )
+  }
+
+  protected override get isAsking(): boolean {
+    return this.#giveUp !== undefined
+  }
+
+  protected override giveUp(reason: string): void {
+    super.giveUp(reason)
+    const giveUp = this.#giveUp
+    this.#giveUp = undefined
+    giveUp?.()
+    if (giveUp && this.stage === 'deciding') this.refuse(reason)
+  }
+
+  /** Shows the answer about a held line, and goes on. */
+  #answeredLine(isAccepted: boolean, message: string): void {
+    if (this.stage !== 'passing') return
+    this.notice(isAccepted ? message : `the command did not run: ${message}`)
+    this.answered(isAccepted)
+  }
+
+  override close(): void {
+    this.#giveUp?.()
+    this.#giveUp = undefined
+    super.close()
   }
 
   #refuseRequest(request: ChannelRequest, what: string, reason: string): void {
@@ -238,6 +321,7 @@ export class SessionChannel extends Channel {
       this.#terminal,
       (reason) => this.refuse(reason),
       () => this.host.guarded(() => this.drain()),
+      (isAccepted, message) => this.host.guarded(() => this.#answeredLine(isAccepted, message)),
     )
     if (!this.#terminal || sent.program.kind === 'sftp') this.beStream()
     if (sent.program.kind === 'sftp') {

@@ -24,6 +24,10 @@ export interface Surroundings {
   readonly recorder: ChannelRecorder | undefined
   /** False once the channel has ended: nothing may be sent. */
   readonly isPassing: boolean
+  /** Whether nothing may be sent to the target now. */
+  readonly isSuspended: boolean
+  /** Bytes of the client's data that wait before the filter. */
+  readonly queued: number
   denied(denial: FileDenial): void
   /** Handles a message of the target that had to wait. */
   deliver(payload: Buffer): void
@@ -54,7 +58,7 @@ export class FilteredData {
     this.#up = up
     this.#down = down
     this.#around = around
-    const toTarget = new SendQueue(up.end, up.flow, upBuffer)
+    const toTarget = new SendQueue(up.end, up.flow, upBuffer, () => around.isSuspended)
     const toClient = new SendQueue(down.end, down.flow, downBuffer)
     this.#toTarget = toTarget
     this.#toClient = toClient
@@ -140,7 +144,7 @@ export class FilteredData {
     }
     this.#toTarget.flush()
     this.#toClient.flush()
-    this.#up.flow.held = this.#filter.held + this.#toTarget.waiting
+    this.#up.flow.held = this.#filter.held + this.#toTarget.waiting + this.#around.queued
     this.#down.flow.held = this.#toClient.waiting
     // The receiver will not grant bytes that were removed before they used its window: grant them here.
     this.#down.end.grant(this.#up.flow, this.#up.flow.step)

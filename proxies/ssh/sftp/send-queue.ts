@@ -17,16 +17,19 @@ export class SendQueue {
   readonly #end: ChannelEnd
   readonly #flow: Flow
   readonly #buffer: Buffer
+  readonly #isStopped: () => boolean
   readonly #waiting = new ByteQueue()
   #filled = 0
 
   /**
-   * `buffer`: from `messageBuffer`; queues may share it if their uses (`write` to `flush`) do not overlap.
+   * `buffer`: from `messageBuffer`; queues may share it if their uses (`write` to `flush`) do not overlap. Nothing is
+   * sent while `isStopped` returns true.
    */
-  constructor(end: ChannelEnd, flow: Flow, buffer: Buffer) {
+  constructor(end: ChannelEnd, flow: Flow, buffer: Buffer, isStopped: () => boolean = () => false) {
     this.#end = end
     this.#flow = flow
     this.#buffer = buffer
+    this.#isStopped = isStopped
   }
 
   /** Bytes that wait for window. */
@@ -55,8 +58,8 @@ export class SendQueue {
   /** Sends written and waiting data as far as the window allows. */
   flush(): void {
     this.#send()
-    while (this.#waiting.length > 0 && this.#flow.room > 0) {
-      const piece = this.#waiting.first(Math.min(this.#limit, this.#flow.room))
+    while (this.#waiting.length > 0 && this.#room > 0) {
+      const piece = this.#waiting.first(Math.min(this.#limit, this.#room))
       this.#buffer.set(piece, HEAD)
       this.#filled = piece.length
       this.#waiting.drop(piece.length)
@@ -73,8 +76,13 @@ export class SendQueue {
     return Math.min(this.#end.maxPacket, MAX_CHANNEL_PACKET)
   }
 
+  /** Bytes that may be sent now. */
+  get #room(): number {
+    return this.#isStopped() ? 0 : this.#flow.room
+  }
+
   #send(): void {
-    const now = Math.min(this.#filled, this.#flow.room)
+    const now = Math.min(this.#filled, this.#room)
     if (now < this.#filled) this.#waiting.append(this.#buffer.subarray(HEAD + now, HEAD + this.#filled))
     if (now > 0) this.#message(now)
     this.#filled = 0

@@ -119,6 +119,11 @@ export class SharedSession {
     this.#tap?.pointer(payload)
   }
 
+  /** Releases the keys and buttons that guests hold. */
+  release(): void {
+    for (const guest of this.#guests.values()) guest.release()
+  }
+
   /** Ends the guests' part at the end of the session. */
   close(reason: string): void {
     if (this.#isClosed) return

@@ -122,6 +122,9 @@ export class VncRelay {
       recorder,
       clipboard,
       isViewOnly: session.vnc.viewOnly,
+      get isSuspended() {
+        return session.suspension.isOn
+      },
       onPointer: (participant, x, y, buttons) =>
         this.room.pointer(encodePointer({ participant, x, y, buttons })),
       onAsked: () => this.#stall.asked(),
@@ -156,6 +159,12 @@ export class VncRelay {
     this.#target.onClosed = () => this.#targetGone()
     session.onStop = (result, reason) => this.#stop(result, reason)
     session.onTell = (text) => this.#tell(text)
+    session.suspension.onChange = () => this.#tell(session.suspension.text)
+    session.suspension.onBegin = () => {
+      if (this.#ended || this.#ending) return
+      this.#upstream.release()
+      this.room.release()
+    }
     viewer.onMessage = (message) => {
       if (this.#ended || this.#ending) return
       if (message.kind === 'set-pixel-format' && !this.#isSeenIn(message.format)) return

@@ -26,6 +26,7 @@ import type { Downstream } from './downstream.ts'
 import { FENCE } from './fences.ts'
 import { LEAST_WISH, QUIET_MS } from './limits.ts'
 import type { PictureWatch } from './picture-watch.ts'
+import { Pressed } from './pressed.ts'
 import type { VncRecorder } from './recorder.ts'
 
 export interface UpstreamOptions {
@@ -34,7 +35,10 @@ export interface UpstreamOptions {
   downstream: Downstream
   recorder: VncRecorder
   clipboard: ClipboardGuard
-  isViewOnly: boolean
+  /** Whether the viewer's and the guests' input is dropped. It may change. */
+  readonly isViewOnly: boolean
+  /** Whether nothing of the viewer's reaches the target: neither input nor clipboard. */
+  readonly isSuspended: boolean
   /** Called when the session's user (0) or a guest has moved the pointer. */
   onPointer: (participant: number, x: number, y: number, buttons: number) => void
   /** Called when the target was asked for its whole picture. */
@@ -65,6 +69,7 @@ export class Upstream {
   #hasAskedForButtons = false
   /** Messages for the target, gathered until a chunk from the viewer has been handled. */
   readonly #gathered = new PendingBytes()
+  readonly #pressed = new Pressed()
 
   constructor(options: UpstreamOptions) {
     this.#options = options
@@ -241,10 +246,16 @@ export class Upstream {
     this.#gather(encodeContinuousUpdates(isEnabled, this.#all))
   }
 
+  /** Releases the keys and buttons that the viewer holds. Called before its input is suspended. */
+  release(): void {
+    for (const message of this.#pressed.release()) this.take(message)
+    this.flush()
+  }
+
   /** Forwards the input of a guest in control. */
   input(participant: number, message: InputMessage): void {
-    const { recorder, isViewOnly, onSign, onPointer, watch } = this.#options
-    if (isViewOnly) return
+    const { recorder, isViewOnly, isSuspended, onSign, onPointer, watch } = this.#options
+    if (isViewOnly || isSuspended) return
     onSign()
     watch.acts()
     if (message.kind === 'key') {
@@ -266,7 +277,8 @@ export class Upstream {
    * the same content as the bastion, whatever it makes of unused bits. Throws MalformedError.
    */
   take(message: ClientMessage): void {
-    const { downstream, recorder, clipboard, isViewOnly, onSign, onPointer, watch } = this.#options
+    const { downstream, recorder, clipboard, isSuspended, onSign, onPointer, watch } = this.#options
+    const isViewOnly = this.#options.isViewOnly || isSuspended
     switch (message.kind) {
       case 'set-pixel-format':
         this.#setPixelFormat(message.format)
@@ -290,6 +302,7 @@ export class Upstream {
         onSign()
         if (isViewOnly) return
         watch.acts()
+        this.#pressed.note(message)
         this.#key(message.isDown, message.keysym, message.keycode)
         return
       case 'pointer': {
@@ -297,17 +310,19 @@ export class Upstream {
         if (isViewOnly) return
         watch.acts()
         const { x, y, buttons } = message
+        this.#pressed.note(message)
         this.#gather(this.#pointer(x, y, buttons))
         recorder.pointer(x, y, buttons)
         onPointer(0, x, y, buttons)
         return
       }
       case 'cut-text':
-        if (!clipboard.passesText('up', message.text)) return
+        if (isSuspended || !clipboard.passesText('up', message.text)) return
         watch.acts()
         this.#gather(encodeClientCutText(message.text))
         return
       case 'extended-cut-text': {
+        if (isSuspended) return
         const passed = clipboard.extended('up', message.flags, message.body)
         if (!passed) return
         if (isProvided(passed.flags)) watch.acts()

@@ -99,6 +99,8 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'GET /sessions/:ref/events': needs('sessions', 'view'),
   'GET /sessions/:ref/matches': needs('recordings', 'view'),
   'POST /sessions/:ref/kill': needs('sessions', 'execute'),
+  'POST /sessions/:ref/suspend': needs('sessions', 'execute'),
+  'POST /sessions/:ref/resume': needs('sessions', 'execute'),
   /** For the caller's own session, or with `sessions: execute`: the handler checks it. */
   'GET /sessions/:ref/invitations': 'signed_in',
   'POST /sessions/:ref/invitations': 'signed_in',

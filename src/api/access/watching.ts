@@ -22,6 +22,8 @@ export type CloseCode = keyof typeof CLOSE_CODES
 const MAX_REASON = 256
 
 export interface WatchingOptions {
+  /** The user that watches; undefined for an API key, also for one that acts for a user. */
+  userId: string | undefined
   socket: WebSocket
   /** Returns the caller as authenticated anew. @throws ApiError if the sign-in is no longer valid */
   caller: () => Promise<Caller>
@@ -29,12 +31,15 @@ export interface WatchingOptions {
   mayKill: (caller: Caller) => boolean
   /** Returns false if the session no longer runs. */
   kill: (reason: string, by: Caller) => Promise<boolean>
+  /** Called when the broker begins to close the WebSocket: the watcher sees no more. */
+  onLeaving: () => void
   /** Called when the WebSocket has closed; `reason` is set if the broker closed it. */
   onClosed: (reason: string | undefined) => void
 }
 
 export class WatchingSocket implements Watcher {
   readonly name: string
+  readonly userId: string | undefined
   readonly #options: WatchingOptions
   readonly #reviews: NodeJS.Timeout
   #reason: string | undefined
@@ -44,6 +49,7 @@ export class WatchingSocket implements Watcher {
 
   constructor(name: string, options: WatchingOptions) {
     this.name = name
+    this.userId = options.userId
     this.#options = options
     this.#reviews = setInterval(() => void this.review(), WATCH_REVIEW_MS)
     const { socket } = options
@@ -70,6 +76,7 @@ export class WatchingSocket implements Watcher {
     if (this.#reason !== undefined) return
     this.#reason = reason
     clearInterval(this.#reviews)
+    this.#options.onLeaving()
     closeSocket(this.#options.socket, CLOSE_CODES[code], reason)
   }
 

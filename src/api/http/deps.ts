@@ -11,6 +11,8 @@ import type {
 import type { Audit } from '../../audit/events/catalogue.ts'
 import type { Contents } from '../../contents/contents.ts'
 import type { Approvals } from '../../gate/approvals.ts'
+import type { ReleaseAnswer } from '../../gate/elsewhere.ts'
+import type { Hold, OrderedBy } from '../../gate/holds.ts'
 import type { GuestMode, Invitation, InviteAnswer, InviteRequest } from '../../gate/invitations.ts'
 import type { Watching } from '../../gate/live.ts'
 import type { Watcher } from '../../gate/live-session.ts'
@@ -32,6 +34,12 @@ export interface SessionControl {
    * no such session runs.
    */
   kill(id: Id, reason: string, by: string, apiKey?: string): Promise<boolean>
+  /** Holds the input of a running session's client, or changes the reason. Returns false if no such session runs. */
+  suspend(id: Id, reason: string, by: OrderedBy): Promise<boolean>
+  /** Ends what `suspend` began. */
+  release(id: Id, by: OrderedBy): Promise<ReleaseAnswer>
+  /** Returns why the input of a session is held, or undefined if it is not. */
+  holdOf(id: Id): Hold | undefined
   /** Returns why the session cannot be watched now, or undefined if it can. */
   watchRefusal(id: Id): Exclude<Watching['result'], 'watching'> | undefined
   /** Shows a running session to the watcher from now on. */

@@ -157,10 +157,11 @@ export const ERRORS = {
     description: 'the session has too many invitations or guests: withdraw one first',
   },
   not_running: { status: 409, description: 'this session has ended already' },
+  not_suspended: { status: 409, description: "this session's input is not suspended by an order" },
   runs_elsewhere: {
     status: 409,
     description:
-      'this session runs on in the broker that this one has replaced: it can be ended, but neither watched nor shared',
+      'this session runs on in the broker that this one has replaced: it can be ended and suspended, but neither watched nor shared',
   },
   person_required: {
     status: 403,

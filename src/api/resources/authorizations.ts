@@ -43,10 +43,12 @@ const View = exact({
   ...conditionFields,
 })
 
-/** @throws ApiError `invalid_field` for strict recording if nothing is recorded */
-function checkMode({ isRecorded = true, recordingMode }: Partial<Authorization>): void {
+/** @throws ApiError `invalid_field` for strict recording or four eyes if nothing is recorded */
+function checkMode({ isRecorded = true, recordingMode, conditions }: Partial<Authorization>): void {
   const isMeaningless = !isRecorded && recordingMode === 'strict'
   check('recording_mode', isMeaningless ? 'strict needs is_recorded' : undefined)
+  const isBlind = !isRecorded && conditions?.fourEyes === true
+  check('four_eyes', isBlind ? 'only a recorded session can be watched: it needs is_recorded' : undefined)
 }
 
 export function authorizationResource(context: ResourceContext) {

@@ -37,10 +37,9 @@ const PROTOCOLS_OF: ReadonlyMap<string, readonly Protocol[]> = new Map([
     'subsystems',
   ].map((field): [string, Protocol[]] => [field, ['SSH']]),
   ['host_key_policy', ['SSH', 'VNC', 'RDP']],
-  ...['terminal_quota', 'past_terminal_quota', 'command_rules'].map((field): [string, Protocol[]] => [
-    field,
-    ['SSH', 'TELNET', 'RLOGIN'],
-  ]),
+  ...['terminal_quota', 'past_terminal_quota', 'command_rules', 'ask_timeout'].map(
+    (field): [string, Protocol[]] => [field, ['SSH', 'TELNET', 'RLOGIN']],
+  ),
   ...Object.keys(LoginFields.properties).map((field): [string, Protocol[]] => [field, ['TELNET', 'RLOGIN']]),
   ...Object.keys(DesktopFields.properties).map((field): [string, Protocol[]] => [field, ['VNC', 'RDP']]),
   ...Object.keys(VncFields.properties).map((field): [string, Protocol[]] => [field, ['VNC']]),

@@ -67,6 +67,10 @@ export function registerLive(app: Api, context: Context): void {
       }
       const watcher = new WatchingSocket(caller.name, {
         socket,
+        userId: caller.key ? undefined : caller.user?.id,
+        onLeaving: () => {
+          if (watching?.result === 'watching') watching.stop()
+        },
         caller: () => authenticate(context, request),
         mayWatch: ({ rights }) => satisfies(rights, needOf('GET', WATCH)),
         mayKill: ({ rights }) => satisfies(rights, needOf('POST', KILL)),

@@ -2,11 +2,12 @@
 import { type Static, Type } from 'typebox'
 import type { StoredEvent } from '../../audit/chain.ts'
 import { sentenceOf, timestampOf } from '../../audit/sentence.ts'
+import type { OrderedBy } from '../../gate/holds.ts'
 import { type LegalHold, RECORDING_STATES, type SessionRecord } from '../../model/objects.ts'
 import { PROTOCOLS, RIGHTS } from '../../model/rights.ts'
 import { isFresh, RELEASE_MS } from '../../recording-service/deletion.ts'
 import { sendList } from '../access/answers.ts'
-import { callerOf } from '../access/caller.ts'
+import { type ApiRequest, callerOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
 import { withContents } from '../collection/contents.ts'
 import { fieldsOf, listQuery, pageOf, pick } from '../collection/listing.ts'
@@ -57,6 +58,13 @@ const View = titled(
         digest: Type.String(),
       }),
     ),
+    suspended: orNull(
+      exact({
+        reason: Type.String(),
+        by: orNull(Type.String({ description: 'null if nobody watches a session that has to be watched' })),
+        since: Type.String({ format: 'date-time' }),
+      }),
+    ),
     legal_hold: orNull(
       exact({
         by: Type.String(),
@@ -83,6 +91,12 @@ const Query = Type.Object(
 )
 const Kill = titled(
   'Kill',
+  exact({
+    reason: Type.String({ minLength: 1, maxLength: 256, description: 'shown to the user, and kept' }),
+  }),
+)
+const Suspend = titled(
+  'Suspend',
   exact({
     reason: Type.String({ minLength: 1, maxLength: 256, description: 'shown to the user, and kept' }),
   }),
@@ -139,8 +153,13 @@ export function registerSessions(app: Api, { deps, answers }: Context): void {
     bytes_out: session.bytesOut,
     api_key: session.apiKey ?? null,
     recording: session.recording ?? null,
+    suspended: suspendedOf(session),
     legal_hold: session.legalHold ? holdOf(session.legalHold, clock()) : null,
   })
+  const suspendedOf = ({ id, end }: SessionRecord): Static<typeof View>['suspended'] => {
+    const hold = end === undefined ? sessionControl.holdOf(id) : undefined
+    return hold ? { reason: hold.reason, by: hold.by ?? null, since: timeText(hold.since) } : null
+  }
   const found = async (params: unknown): Promise<SessionRecord> => {
     const session = await store.sessions.find((params as { ref: string }).ref.toUpperCase())
     if (!session) throw new ApiError('not_found')
@@ -221,6 +240,50 @@ export function registerSessions(app: Api, { deps, answers }: Context): void {
       return reply.code(204).send(null)
     },
   )
+
+  app.post(
+    '/sessions/:ref/suspend',
+    {
+      schema: {
+        tags,
+        summary: 'Suspend the input of a running session',
+        description:
+          'Nothing that the user types, draws or uploads reaches the target; output goes on. A second call changes the reason.',
+        params,
+        body: Suspend,
+        response: { 204: Type.Null(), ...errorResponses(400, 401, 403, 404, 409, 413, 415, 503) },
+      },
+    },
+    async (request, reply) => {
+      const session = await found(request.params)
+      const isRunning = await sessionControl.suspend(session.id, request.body.reason, orderedBy(request))
+      if (!isRunning) throw new ApiError('not_running')
+      return reply.code(204).send(null)
+    },
+  )
+
+  app.post(
+    '/sessions/:ref/resume',
+    {
+      schema: {
+        tags,
+        summary: 'Accept the input of a suspended session again',
+        params,
+        response: { 204: Type.Null(), ...errorResponses(401, 403, 404, 409, 503) },
+      },
+    },
+    async (request, reply) => {
+      const session = await found(request.params)
+      const result = await sessionControl.release(session.id, orderedBy(request))
+      if (result !== 'released') throw new ApiError(result)
+      return reply.code(204).send(null)
+    },
+  )
+}
+
+function orderedBy(request: ApiRequest): OrderedBy {
+  const { name, key } = callerOf(request)
+  return { name, ...(key && { apiKey: key.keyName }) }
 }
 
 /** `now` in milliseconds since the epoch. Omits a request for release that can no longer be confirmed. */

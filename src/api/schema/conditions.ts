@@ -28,6 +28,9 @@ export const conditionFields = {
   mandatory_comment: flag('default false: and has to give one'),
   has_ticket: flag('default false: the user is asked for a ticket'),
   mandatory_ticket: flag('default false: and has to give one'),
+  four_eyes: flag(
+    'default false: a session begins when another user watches it, and its input is suspended while nobody does',
+  ),
 }
 
 type Body = Partial<Static<ReturnType<typeof bodyOf>>>
@@ -52,6 +55,7 @@ export function changedConditions(
     mandatoryComment: body.mandatory_comment ?? old.mandatoryComment,
     hasTicket: body.has_ticket ?? old.hasTicket,
     mandatoryTicket: body.mandatory_ticket ?? old.mandatoryTicket,
+    fourEyes: body.four_eyes ?? old.fourEyes,
   }
 }
 
@@ -80,5 +84,6 @@ export function shownConditions(conditions: Conditions = NO_CONDITIONS, approver
     mandatory_comment: conditions.mandatoryComment,
     has_ticket: conditions.hasTicket,
     mandatory_ticket: conditions.mandatoryTicket,
+    four_eyes: conditions.fourEyes,
   }
 }

@@ -8,9 +8,11 @@ import { forwardRuleError } from '../../model/forward-rules.ts'
 import { LEGACY_ALGORITHMS } from '../../model/legacy-algorithms.ts'
 import { PAST_MIN_FREE } from '../../model/session-options.ts'
 import {
+  MAX_ASK_TIMEOUT,
   MAX_QUOTA,
   MAX_SUBSYSTEM_NAME,
   MAX_SUBSYSTEMS,
+  MIN_ASK_TIMEOUT,
   MIN_QUOTA,
   PAST_QUOTA,
   type SshOptions,
@@ -78,7 +80,12 @@ export const SshFields = exact({
   command_rules: Type.Array(Type.String({ maxLength: MAX_COMMAND_RULE_LENGTH }), {
     maxItems: MAX_COMMAND_RULES,
     description:
-      'what to do about command lines: "notify REGEX" or "kill REGEX", such as "kill rm\\s+-\\S*r", in the syntax of RE2; it holds where it matches anywhere in the line',
+      'what to do about command lines: "notify REGEX", "ask REGEX" (approvers decide first) or "kill REGEX", such as "kill rm\\s+-\\S*r", in the syntax of RE2; it holds where it matches anywhere in the line',
+  }),
+  ask_timeout: Type.Integer({
+    minimum: MIN_ASK_TIMEOUT,
+    maximum: MAX_ASK_TIMEOUT,
+    description: 'seconds that approvers have for a line that a rule asks about; then it does not run',
   }),
   recording_quota: quota(
     'of channels without a terminal that are recorded whole in one session; one direction of a channel has a quarter of it',
@@ -112,6 +119,7 @@ export function sshFieldsOf(options: SshOptions): Static<typeof SshFields> {
     listen_on: [...options.listenOn],
     file_rules: [...options.fileRules],
     command_rules: [...options.commandRules],
+    ask_timeout: options.askTimeout,
     recording_quota: options.recordingQuota,
     past_recording_quota: options.pastRecordingQuota,
     terminal_quota: options.terminalQuota,
@@ -143,6 +151,7 @@ export function sshOptionsOf(body: Static<typeof SshUpdate>, old: SshOptions): S
     listenOn: body.listen_on ?? old.listenOn,
     fileRules: body.file_rules ?? old.fileRules,
     commandRules: body.command_rules ?? old.commandRules,
+    askTimeout: body.ask_timeout ?? old.askTimeout,
     recordingQuota: body.recording_quota ?? old.recordingQuota,
     pastRecordingQuota: body.past_recording_quota ?? old.pastRecordingQuota,
     terminalQuota: body.terminal_quota ?? old.terminalQuota,

@@ -131,6 +131,24 @@ export const SESSIONS = {
     sentence: (f) =>
       `${session(f)} to ${targetOf(f)} was ended${f.user === undefined ? '' : ` by ${who(f)}`}${because(f)}`,
   },
+  'session.suspend': {
+    severity: 'warning',
+    trap: false,
+    meaning:
+      "the input of a running session's client was suspended: `user` is the user that did it, absent where the session has to be watched and nobody watches",
+    fields: ['session', 'user', 'api_key', 'protocol', ...TARGET, 'reason'],
+    sentence: (f) =>
+      `input of ${session(f)} to ${targetOf(f)} was suspended${f.user === undefined ? '' : ` by ${who(f)}`}${because(f)}`,
+  },
+  'session.resume': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      "the input of a running session's client is accepted again, unless it is suspended for another reason",
+    fields: ['session', 'user', 'api_key', 'protocol', ...TARGET, 'reason'],
+    sentence: (f) =>
+      `input of ${session(f)} to ${targetOf(f)} was resumed${f.user === undefined ? '' : ` by ${who(f)}`}${because(f)}`,
+  },
   'session.redirect': {
     severity: 'notice',
     trap: false,

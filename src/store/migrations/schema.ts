@@ -234,6 +234,7 @@ export interface AuthorizationRow {
   mandatory_comment: Flag
   has_ticket: Flag
   mandatory_ticket: Flag
+  four_eyes: Flag
 }
 
 export interface ApprovalRow {

@@ -37,7 +37,15 @@ test('one that was ended before it had begun here waits for no target', async ()
   }
   const connections = new Connections(gate)
   const identity = { token: 't', user: 'ops1', displayName: 'ops1', hasTarget: true }
-  const options = { gate, connections, identity, source: { address: '127.0.0.1', port: 1 } }
+  const source = { address: '127.0.0.1', port: 1 }
+  const options = {
+    gate,
+    connections,
+    identity,
+    source,
+    onHeld: () => undefined,
+    onPatience: () => undefined,
+  }
   const refusal = await openDesktop(options, way, {}, new AbortController().signal)
   expect(refusal).toEqual({ message: 'ended by admin' })
 })

@@ -1,6 +1,7 @@
 /** A relay between two legs that are only lists of messages, with a session that has a test's rights. */
 import { Buffer } from 'node:buffer'
 import type { SessionResult } from '../../../proxies/session/session.ts'
+import { Suspension } from '../../../proxies/session/suspension.ts'
 import { buildChannelOpen, buildChannelOpenConfirmation } from '../../../proxies/ssh/codec/build.ts'
 import { MSG, parseChannelOpen, parseChannelOpenConfirmation } from '../../../proxies/ssh/codec/messages.ts'
 import { OpenSizes } from '../../../proxies/ssh/files/open-sizes.ts'
@@ -58,6 +59,8 @@ export interface World extends Peers {
   setFull(isFull: boolean): void
   /** Kills the session, as an administrator or a rule does. */
   kill(): void
+  /** Holds or releases the client's input. */
+  readonly suspension: Suspension
   end(): void
 }
 
@@ -74,6 +77,8 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
     rights: new Set(rights),
     options: { ...SSH_OPTIONS, ...options },
     target: { device: 'srv1', protocol: 'SSH' },
+    suspension: new Suspension(),
+    questionFor: () => undefined,
     fileRules: new FileJudge([]),
     openSizes: new OpenSizes(),
     turns: new Turns(),
@@ -130,6 +135,7 @@ export function newWorld(rights: Iterable<Right>, options: Partial<SshOptions> =
       return recorded
     },
     setFull: (isFull) => Object.assign(session, { isFull }),
+    suspension: session.suspension,
     kill: () => session.stop('killed', 'somebody said so'),
     settle: () => new Promise((resolve) => setImmediate(resolve)),
     openSession: () => {

@@ -9,6 +9,7 @@ import {
   HIDDEN_MS,
   HOLD_BURST_MS,
   HOLD_MS,
+  type Question,
   UNECHOED_MS,
 } from '../../../../proxies/ssh/commands/watch.ts'
 import type { EventFields } from '../../../../src/audit/events/fields.ts'
@@ -22,6 +23,11 @@ function typing(...rules: string[]) {
   const commands: Command[] = []
   let queue = Buffer.alloc(0)
   let passed = ''
+  const asked: {
+    question: Question
+    answer: (isAccepted: boolean, message: string) => void
+    isOpen: boolean
+  }[] = []
   const drain = () => {
     while (queue.length > 0) {
       const count = watch.admit(queue)
@@ -39,9 +45,21 @@ function typing(...rules: string[]) {
     now: () => Date.now(),
     onCommand: (command) => void commands.push(command),
     onAdmit: drain,
+    ask: (question, answer) => {
+      const one = { question, answer, isOpen: true }
+      asked.push(one)
+      return () => {
+        one.isOpen = false
+      }
+    },
+    onAnswered: (isAccepted) => {
+      queue = queue.subarray(0, isAccepted ? 1 : 0)
+      drain()
+    },
   })
   return {
     commands,
+    asked,
     watch,
     type: (text: string) => {
       queue = Buffer.concat([queue, Buffer.from(text)])
@@ -602,5 +620,88 @@ describe('the events of a session', () => {
       ['session.kill', undefined],
     ])
     expect(killed).toEqual(['the command is not allowed here: rule "kill rm"'])
+  })
+})
+
+describe('a rule that asks', () => {
+  const typed = (...rules: string[]) => {
+    const world = typing(...rules)
+    world.print('Debian\r\n$ ')
+    for (const key of 'rm -r x') {
+      world.type(key)
+      world.print(key)
+    }
+    world.passed()
+    return world
+  }
+
+  test('holds Return until approvers have accepted, and what is typed behind it is not offered again', () => {
+    const { type, print, passed, asked, commands, watch } = typed('ask ^rm ')
+    type('\rid\r')
+    expect(passed()).toBe('')
+    expect(watch.isAsking).toBe(true)
+    expect(asked[0]?.question).toEqual({ line: 'rm -r x', rule: 'ask ^rm ', screen: ['Debian', '$ rm -r x'] })
+    expect(commands).toEqual([])
+    asked[0]?.answer(true, 'accepted by eva')
+    expect(passed()).toBe('\r')
+    print('\r\n$ ')
+    expect(commands).toMatchObject([{ line: 'rm -r x', rule: 'ask ^rm ', reason: 'accepted by eva' }])
+    expect(commands[0]?.kills).toBeUndefined()
+  })
+
+  test('does not let the line run if they refuse, or if the user gives up; the session goes on', () => {
+    for (const end of ['refused', 'given up']) {
+      const { type, passed, asked, commands, watch } = typed('ask ^rm ')
+      type('\r')
+      if (end === 'refused') asked[0]?.answer(false, end)
+      else watch.giveUp(end)
+      expect(asked[0]?.isOpen).toBe(end === 'refused')
+      expect(passed()).toBe('')
+      expect(commands).toMatchObject([{ line: 'rm -r x', rule: 'ask ^rm ', reason: end, isRefused: true }])
+      expect(commands[0]?.kills).toBeUndefined()
+      expect(watch.isAsking).toBe(false)
+    }
+  })
+
+  test('asks again for the next line, also for the same one', () => {
+    const { type, print, asked } = typed('ask ^rm ')
+    type('\r')
+    asked[0]?.answer(true, 'accepted by eva')
+    print('\r\n$ ')
+    for (const key of 'rm -r x') {
+      type(key)
+      print(key)
+    }
+    type('\r')
+    expect(asked).toHaveLength(2)
+  })
+
+  test('counts before one that notifies, and after one that kills', () => {
+    const both = typed('notify rm', 'ask rm')
+    both.type('\r')
+    expect(both.asked).toHaveLength(1)
+    const killed = typed('ask rm', 'kill rm')
+    killed.type('\r')
+    expect(killed.asked).toEqual([])
+    expect(killed.commands).toMatchObject([{ kills: 'before' }])
+  })
+
+  test('asks without the text about a line whose keys meet it and that is not shown', () => {
+    const { type, passed, asked } = typing('ask rm')
+    type('rm -r x')
+    passed()
+    type('\r')
+    vi.advanceTimersByTime(HOLD_BURST_MS)
+    expect(asked).toMatchObject([{ question: { line: '', rule: 'ask rm' } }])
+    expect(passed()).toBe('')
+  })
+
+  test('is given up at the end of the channel', () => {
+    const { type, asked, watch } = typed('ask ^rm ')
+    type('\r')
+    watch.close()
+    expect(asked[0]?.isOpen).toBe(false)
+    asked[0]?.answer(true, 'too late')
+    expect(watch.isAsking).toBe(false)
   })
 })

@@ -2,6 +2,7 @@
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
+import { Suspension } from '../../../../proxies/session/suspension.ts'
 import { DRAIN_MS, HELD_OUTPUT, MAX_QUEUED, TYPED_WINDOW } from '../../../../proxies/ssh/channel/limits.ts'
 import { TAKING_MS } from '../../../../proxies/ssh/channel/taking-watch.ts'
 import {
@@ -52,6 +53,8 @@ function newChannel(
   const leg = (sent: Buffer[]) =>
     ({ send: (payload: Buffer) => sent.push(Buffer.from(payload)) }) as unknown as Transport
   const session = {
+    suspension: new Suspension(),
+    questionFor: () => undefined,
     rights: new Set(rights),
     target: { device: 'srv1', protocol: 'SSH' },
     limits,

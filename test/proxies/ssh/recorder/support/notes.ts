@@ -57,6 +57,8 @@ export class Notes implements FrameSink {
         onCommand: (command) => this.commands.push(command),
         onPiped: (rule) => this.piped.push(rule),
         onAdmit: () => this.admissions++,
+        ask: () => () => undefined,
+        onAnswered: () => undefined,
         onForbidden: (denial) => this.denials.push(denial),
         onViolation: (reason) => this.violations.push(reason),
       },

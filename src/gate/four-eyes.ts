@@ -1,0 +1,87 @@
+/**
+ * Sessions that somebody has to watch: their input is held until a watcher is there, and from the moment when the
+ * last has left. A session that nobody comes to watch ends. The session's own user is no watcher, by whatever key
+ * or name; nor is an API key, since its holder may be that user.
+ */
+import type { Id } from '../model/objects.ts'
+import type { Hold } from './holds.ts'
+import type { Watcher } from './live-session.ts'
+import type { RunningSession } from './running.ts'
+import type { Suspensions } from './suspensions.ts'
+
+/** Milliseconds until the first watcher has to be there, and until another is after the last has left. */
+export const FIRST_WATCHER_MS = 600_000
+export const NEXT_WATCHER_MS = 300_000
+
+const NOT_BEGUN = 'this session begins when somebody watches it'
+const LEFT = 'nobody watches this session any more'
+
+export interface FourEyesOptions {
+  suspensions: Pick<Suspensions, 'holdNow' | 'told' | 'release'>
+  /** Ends the session. */
+  end: (session: RunningSession, reason: string) => void
+  firstMs?: number
+  nextMs?: number
+}
+
+interface Place {
+  watchers: Set<Watcher>
+  timer: NodeJS.Timeout | undefined
+}
+
+/** Returns the hold with which such a session begins. */
+export function firstHold(now: number): Hold {
+  return { reason: NOT_BEGUN, since: now }
+}
+
+export class FourEyes {
+  readonly #options: Required<FourEyesOptions>
+  readonly #places = new Map<Id, Place>()
+
+  constructor(options: FourEyesOptions) {
+    this.#options = { firstMs: FIRST_WATCHER_MS, nextMs: NEXT_WATCHER_MS, ...options }
+  }
+
+  /** Adds a session that has been opened; the others are ignored. Its first watcher may be there already. */
+  begin(session: RunningSession): void {
+    if (!session.target.isWatched) return
+    const place = this.#placeOf(session)
+    if (place.watchers.size === 0) this.#await(session, place, this.#options.firstMs, 'nobody came to watch')
+  }
+
+  onWatched(session: RunningSession, watcher: Watcher): void {
+    if (!session.target.isWatched || watcher.userId === undefined || watcher.userId === session.userId) return
+    const place = this.#placeOf(session)
+    place.watchers.add(watcher)
+    if (place.watchers.size > 1) return
+    clearTimeout(place.timer)
+    // Without its event the session stays held.
+    void this.#options.suspensions.release(session, 'unwatched').catch(() => undefined)
+  }
+
+  onLeft(session: RunningSession, watcher: Watcher): void {
+    const place = this.#places.get(session.id)
+    if (!place?.watchers.delete(watcher) || place.watchers.size > 0) return
+    const { suspensions, nextMs } = this.#options
+    // At once: the event follows, since nothing is let happen by it.
+    suspensions.holdNow(session, 'unwatched', LEFT)
+    void suspensions.told(session, LEFT).catch(() => undefined)
+    this.#await(session, place, nextMs, 'nobody came back to watch')
+  }
+
+  onClosed(session: Id): void {
+    clearTimeout(this.#places.get(session)?.timer)
+    this.#places.delete(session)
+  }
+
+  #placeOf({ id }: RunningSession): Place {
+    const place = this.#places.get(id) ?? { watchers: new Set(), timer: undefined }
+    this.#places.set(id, place)
+    return place
+  }
+
+  #await(session: RunningSession, place: Place, ms: number, reason: string): void {
+    clearTimeout(place.timer)
+    place.timer = setTimeout(() => this.#options.end(session, reason), ms)
+  }
+}
