@@ -107,7 +107,7 @@ export class VncConnection implements ProxyConnection {
     return display
   }
 
-  /** What a session does whose target is not connected yet. */
+  /** Returns the steps of a session whose target is not connected yet. */
   #held(): Pick<DesktopOpeningOptions, 'onHeld' | 'onPatience'> {
     const { bastion, identity } = this.#options
     return {

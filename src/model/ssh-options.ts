@@ -51,7 +51,7 @@ const MIB = 1024 * 1024
 export const MIN_QUOTA = 64 * 1024
 export const MAX_QUOTA = 1024 * 1024 * MIB
 
-/** The range of `askTimeout`: somebody waits at a terminal. */
+/** Range of `askTimeout` in seconds: a user waits at a terminal. */
 export const MIN_ASK_TIMEOUT = 5
 export const MAX_ASK_TIMEOUT = 3_600
 

@@ -80,6 +80,8 @@ describe('sessions', () => {
       reason: 'r',
       authorization: 'ops:targets',
       approval: null,
+      comment: null,
+      ticket: null,
       is_recorded: true,
       bytes_in: 1,
       bytes_out: 2,

@@ -137,4 +137,9 @@ export async function searchEstate(h: Harness, cookie: string): Promise<void> {
   const whole = { user, service: service!, account: account!, authorization: authorization! }
   const asked = newApproval(whole, Date.UTC(2031, 0, 1), { id: APPROVAL })
   await store.approvals.create(asked, { ofUser: 10, all: 10 })
+  const time = Date.UTC(2031, 0, 1)
+  await store.secretJobs.add({
+    ...{ accountId: account!.id, type: 'password', kind: 'change', cause: 'demand', user: 'admin' },
+    ...{ isForced: false, due: time, created: time },
+  })
 }

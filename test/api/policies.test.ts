@@ -347,7 +347,10 @@ describe('connection policies', () => {
     })
     for (const [rule, message] of [
       ['kill a(b', 'at character 6: missing closing )'],
-      ['forbid x', 'at character 1: expected "notify REGEX" or "kill REGEX", with one space between'],
+      [
+        'forbid x',
+        'at character 1: expected "notify REGEX", "ask REGEX" or "kill REGEX", with one space between',
+      ],
       [`kill ${'(x{1000}y)'.repeat(3)}`, 'with this rule the expressions take too much work'],
     ] as const) {
       const refused = await call('PUT', '/connectionpolicies/office', { command_rules: ['kill ok', rule] })

@@ -21,7 +21,7 @@ export interface ChannelRecorder {
   admit?(data: Uint8Array): number
   /** Set if input has been held for so long that the user may want to interrupt it. */
   readonly isHolding?: boolean
-  /** Set while approvers are asked about a held line: what is typed is dropped, but for ^C. */
+  /** Set while approvers are asked about a held line: typed bytes other than ^C are dropped. */
   readonly isAsking?: boolean
   /** Gives up the question about the held line, for this reason. */
   giveUp?(reason: string): void

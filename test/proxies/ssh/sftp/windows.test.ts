@@ -2,6 +2,7 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { Suspension } from '../../../../proxies/session/suspension.ts'
 import { MAX_WINDOW } from '../../../../proxies/ssh/channel/limits.ts'
 import {
   buildChannelRequest,
@@ -84,6 +85,8 @@ class Scene {
       openSizes: new OpenSizes(),
       turns: new Turns(),
       filtersSftp: true,
+      suspension: new Suspension(),
+      questionFor: () => undefined,
     }
     const host: ChannelHost = {
       client: leg(this.client),
