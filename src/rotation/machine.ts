@@ -37,7 +37,7 @@ export interface MachineOptions {
    * has it.
    */
   hold: (accountId: Id) => Promise<(() => void) | undefined>
-  /** Called when a secret was changed: no checkout of the old one may go on. */
+  /** Called around the promotion of a secret: no checkout of the old one may go on. */
   onChanged: (accountId: Id, user: string) => Promise<void>
   now: () => number
 }
@@ -384,6 +384,8 @@ class Run {
     const retired = notRetired && `the old key is still valid at the target: ${notRetired.message}`
     const reason = [failure?.text ?? [], retired ?? []].flat().join('; ')
     await this.#record('secret.change', { result: 'success', ...(reason !== '' && { reason }) })
+    // Before the end of the job is stored, so that a crash forgets none; and after it those that have begun meanwhile.
+    await onChanged(account.id, this.#job.user)
     await store.secretJobs.promote(this.#job.id, this.#lease, {
       now: now(),
       sealed: vault.sealCredential(account.id, next),

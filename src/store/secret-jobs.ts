@@ -6,7 +6,7 @@ import { ChangedError, DuplicateError } from './engine/errors.ts'
 import type { Db, SecretJobRow, StoreContext } from './migrations/schema.ts'
 import { listed, requireIds, write } from './query.ts'
 import { column, nullable } from './searchable.ts'
-import type { Leaving, PendingRole, SecretJobRepository } from './store.ts'
+import type { AskedJob, Leaving, PendingRole, SecretJobRepository } from './store.ts'
 
 const TYPE = 'change of a secret'
 /** Jobs of an account that are kept; the oldest go. */
@@ -64,6 +64,16 @@ export function secretJobRepository({ db, newId }: StoreContext): SecretJobRepos
       .values({ account_id: accountId, type, role, sealed })
       .onConflict((one) => one.columns(['account_id', 'type', 'role']).doUpdateSet({ sealed }))
       .execute()
+  /** Makes an open job do what another one would; one that is demanded is its user's from there on. */
+  const merge = async (tx: Tx, before: SecretJobRow, asked: Omit<AskedJob, 'accountId' | 'type'>) => {
+    const merged = {
+      due: Math.min(before.due, asked.due),
+      is_forced: before.is_forced | Number(asked.isForced),
+      ...(asked.cause === 'demand' && { cause: asked.cause, user_name: asked.user }),
+    }
+    await tx.updateTable('secret_jobs').set(merged).where('id', '=', before.id).execute()
+    return { ...before, ...merged }
+  }
   const leave = async (tx: Tx, { account_id, type }: SecretJobRow, left: Leaving) => {
     await dropPending(tx, account_id, type, 'next')
     if (left !== 'removed') await putPending(tx, account_id, type, 'doubtful', left)
@@ -80,12 +90,18 @@ export function secretJobRepository({ db, newId }: StoreContext): SecretJobRepos
           .executeTakeFirst()
         if (before) {
           if (wanted) throw new DuplicateError(TYPE, asked.accountId)
-          const sooner = {
-            due: Math.min(before.due, asked.due),
-            is_forced: before.is_forced | Number(asked.isForced),
-          }
-          await tx.updateTable('secret_jobs').set(sooner).where('id', '=', before.id).execute()
-          return job({ ...before, ...sooner })
+          return job(await merge(tx, before, asked))
+        }
+        if (wanted) {
+          // The target may have what an earlier change has left: that comes first.
+          const left = await tx
+            .selectFrom('pending_secrets')
+            .select('role')
+            .where('account_id', '=', asked.accountId)
+            .where('type', '=', asked.type)
+            .where('role', '=', 'next')
+            .executeTakeFirst()
+          if (left) throw new DuplicateError(TYPE, asked.accountId)
         }
         const row = rowOf(newId(), asked)
         await tx.insertInto('secret_jobs').values(row).execute()
@@ -105,8 +121,19 @@ export function secretJobRepository({ db, newId }: StoreContext): SecretJobRepos
             some.where('a.auto_change', '=', 1),
           )
           .execute()
+        const before = await open(tx)
+          .innerJoin('accounts as a', 'a.id', 'secret_jobs.account_id')
+          .where('a.domain_id', '=', domainId)
+          .where('kind', '=', asked.kind)
+          .execute()
+        const opened = new Map(before.map((row) => [`${row.account_id} ${row.type}`, row]))
         const jobs: SecretJob[] = []
         for (const { id, type } of accounts) {
+          const one = opened.get(`${id} ${type}`)
+          if (one) {
+            if (asked.cause === 'demand') jobs.push(job(await merge(tx, one, asked)))
+            continue
+          }
           const row = rowOf(newId(), { ...asked, accountId: id, type: type as CredentialType })
           const { numInsertedOrUpdatedRows } = await tx
             .insertInto('secret_jobs')
@@ -211,7 +238,7 @@ export function secretJobRepository({ db, newId }: StoreContext): SecretJobRepos
           secret_checked: now,
           ...(row.cause === 'demand' && { severed_revision: revision + 1 }),
         })
-        await dropPending(tx, account_id, type, 'next', 'wanted')
+        await dropPending(tx, account_id, type, 'next')
         // One that this job has doubted may still be set at the target.
         if (row.attempts === 0) await dropPending(tx, account_id, type, 'doubtful')
         await putPending(tx, account_id, type, 'previous', previous)

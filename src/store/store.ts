@@ -376,12 +376,13 @@ export interface SecretFigures {
 export interface SecretJobRepository {
   /**
    * Adds a job, or returns the open one of the same account, type and kind, at the earlier time. `wanted`: a sealed secret.
-   * @throws DuplicateError if there is one, and a secret is wanted
+   * @throws DuplicateError if there is one, or an earlier one has left a secret, and one is wanted
    */
   add(job: AskedJob, wanted?: Uint8Array): Promise<SecretJob>
   /**
    * Adds a job for each secret of these types in a domain that has no open one, for a schedule without accounts that are
-   * kept out of it; notes in the same transaction that the schedule's run was made. Returns those that were added.
+   * kept out of it; notes in the same transaction that the schedule's run was made. A demand takes open ones over. Returns
+   * those that were added or taken over.
    */
   addForDomain(
     domainId: Id,

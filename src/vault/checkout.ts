@@ -82,6 +82,8 @@ export interface ChangesInProgress {
   isChanging(accountId: Id): boolean
   /** Waits some time for the end of one; returns whether it has come. */
   settled(accountId: Id): Promise<boolean>
+  /** Lets those begin that wait for a checkout which has ended. */
+  freed(accountId: Id): Promise<void>
 }
 
 type CheckoutStore = Pick<Store, 'checkouts' | 'checkoutPolicies' | 'access'>
@@ -165,7 +167,7 @@ export class Checkouts {
   async #requireUnchanged({ id, accountId }: Checkout, revision: number, clock: () => number): Promise<void> {
     const isChanging = this.#secretChanges?.isChanging(accountId) ?? false
     if (!isChanging && (await this.#vault.revisionOf(accountId)) === revision) return
-    await this.#store.checkouts.end(id, clock())
+    await this.#takeBack({ id, accountId }, clock())
     throw changing()
   }
 
@@ -234,8 +236,14 @@ export class Checkouts {
     const checkout = await this.#create(begun, isExclusive)
     if (!isExclusive || !this.#sessions?.holdFor(account.id, user.id)) return checkout
     // A session has begun meanwhile.
-    await this.#store.checkouts.end(checkout.id, now)
+    await this.#takeBack(checkout, now)
     throw heldBySession()
+  }
+
+  /** Ends a checkout that is refused after it was stored. */
+  async #takeBack({ id, accountId }: Pick<Checkout, 'id' | 'accountId'>, now: number): Promise<void> {
+    await this.#store.checkouts.end(id, now)
+    await this.#secretChanges?.freed(accountId)
   }
 
   async #create(checkout: Omit<Checkout, 'id'>, isExclusive: boolean): Promise<Checkout> {

@@ -129,12 +129,13 @@ export function registerSecretChanges(app: Api, { deps, answers }: Context): voi
     types: readonly CredentialType[] | undefined,
     isForced: boolean,
   ): Promise<SecretJob[]> => {
-    if (given.length > 0 && (account.secretState === 'unknown' || account.secretState === 'pending'))
-      throw fieldError(
-        'invalid_field',
-        'credentials',
-        'an earlier change is unfinished: change it without this field first',
-      )
+    for (const { type } of given)
+      if ((await store.secretJobs.pending(account.id, type)).next)
+        throw fieldError(
+          'invalid_field',
+          'credentials',
+          'an earlier change is unfinished: change it without this field first',
+        )
     const wanted = types ?? (given.length > 0 ? given.map(({ type }) => type) : account.credentialTypes)
     for (const { type } of given)
       if (!wanted.includes(type))
