@@ -110,6 +110,7 @@ export const ALSO_ON_POSTGRES = {
     'test/docs/{moving,readme}.test.ts',
     'test/e2e/backup-postgres.test.ts',
     'test/gate/{approvals,gate,lock,review,timeframes}.test.ts',
+    'test/rotation/**/*.test.ts',
     'test/store/**/*.test.ts',
   ],
   exclude: [

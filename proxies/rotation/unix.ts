@@ -14,6 +14,7 @@ const PATHS = 'PATH=/usr/sbin:/usr/bin:/sbin:/bin'
 const PASSWD = `env ${PATHS} LC_ALL=C LANGUAGE=C LANG=C passwd`
 const CHPASSWD = `env ${PATHS} LC_ALL=C chpasswd`
 const DONE = 'sallyport-done'
+const MARK = 'sallyport-input'
 
 const RETYPE = /\b(retype|re-enter|reenter|repeat|confirm|again|verify)\b[^\n]*[:?]\s*$/i
 const NEW = /\bnew\b[^\n]*\bpassword\b[^\n]*[:?]\s*$/i
@@ -75,7 +76,7 @@ async function setOwn(opened: SshTarget, { account, next }: SecretChange): Promi
   const current = account.secret.password
   const answered = new Set<string>()
   let silence: NodeJS.Timeout | undefined
-  const hidden = (text: string) => said(text, current, next.password)
+  const hidden = (text: string) => lastSaid(text, current, next.password)
   const onText = (text: string, talk: Talk) => {
     clearTimeout(silence)
     const known = promptOf(text)
@@ -104,19 +105,20 @@ async function setOwn(opened: SshTarget, { account, next }: SecretChange): Promi
     const { code, output } = await opened.run(PASSWD, { onText })
     if (code === 0 && answered.has('retype')) return
     if (REFUSED.test(output) && answered.has('new'))
-      throw new ChangeError(
-        'refused_password',
-        `the target refuses the new password: ${hidden(output.slice(-200))}`,
-      )
-    if (FORBIDDEN.test(output))
-      throw new ChangeError('not_permitted', `passwd refuses: ${hidden(output.slice(-200))}`)
-    throw new ChangeError(
-      'unexpected_answer',
-      `passwd ended with ${code ?? 'no'} code: ${hidden(output.slice(-200))}`,
-    )
+      throw new ChangeError('refused_password', `the target refuses the new password: ${hidden(output)}`)
+    if (FORBIDDEN.test(output)) throw new ChangeError('not_permitted', `passwd refuses: ${hidden(output)}`)
+    throw new ChangeError('unexpected_answer', `passwd ended with ${code ?? 'no'} code: ${hidden(output)}`)
   } finally {
     clearTimeout(silence)
   }
+}
+
+/** Returns the end of the target's text. Secrets are hidden before it is cut, since a part of one would stay. */
+function lastSaid(text: string, ...secrets: readonly string[]): string {
+  const hidden = secrets
+    .filter((secret) => secret !== '')
+    .reduce((rest, secret) => rest.replaceAll(secret, '[secret]'), text)
+  return said(hidden.slice(-200))
 }
 
 function promptOf(text: string): 'current' | 'new' | 'retype' | undefined {
@@ -149,8 +151,14 @@ async function elevated(
   if (free.code === 0) return { command: `sudo -n${user} ${asShell}`, input: '' }
   if (by.secret.type !== 'password')
     throw new ChangeError('not_permitted', 'the administrator is not root, and sudo asks for a password')
-  // -k: a password is asked for in any case, so that the line is not read by the command.
-  return { command: `sudo -k -S -p ''${user} ${asShell}`, input: `${by.secret.password}\n` }
+  // -k: a password is asked for in any case. Where it is not all the same, the command would read it as its own input, so
+  // that it begins only behind a line of ours.
+  const marked = `IFS= read -r mark; [ "$mark" = ${MARK} ] || { echo "not allowed: sudo asks for no password" >&2; exit 4; }
+${command}`
+  return {
+    command: `sudo -k -S -p ''${user} sh -c ${quoted(marked)}`,
+    input: `${by.secret.password}\n${MARK}\n`,
+  }
 }
 
 /**
@@ -191,7 +199,7 @@ async function editKeys(
 
 function requireDone(code: number | undefined, output: string, by: SignInSecret, next = ''): void {
   if (code === 0) return
-  const text = said(output.slice(-200), by.type === 'password' ? by.password : '', next)
+  const text = lastSaid(output, by.type === 'password' ? by.password : '', next)
   if (FORBIDDEN.test(output)) throw new ChangeError('not_permitted', `the target refuses: ${text}`)
   if (REFUSED.test(output))
     throw new ChangeError('refused_password', `the target refuses the new password: ${text}`)

@@ -269,6 +269,8 @@ export class Broker {
         settled: (account) => this.#rotation.settled(account),
         onReturn: (...returned) => this.#rotation.onReturn(...returned),
         freed: (account) => this.#rotation.freed(account),
+        onFault: (error) =>
+          options.logger.error({ error }, 'the change of a secret after a session could not be asked for'),
       },
       drawer: this.#drawer,
       now: Date.now,

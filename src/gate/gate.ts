@@ -373,7 +373,12 @@ export class BrokerGate implements Gate {
   async #returning({ target: { accountId }, user }: RunningSession): Promise<void> {
     const { secretChanges } = this.#options
     if (accountId === undefined || !secretChanges) return
-    await this.#arrears.write(() => secretChanges.onReturn(accountId, 'session', user))
+    try {
+      await this.#arrears.write(() => secretChanges.onReturn(accountId, 'session', user))
+    } catch (error) {
+      // The session must end, and free its account, whatever becomes of the change.
+      secretChanges.onFault(error)
+    }
   }
 
   #onClosed(

@@ -6,6 +6,8 @@ export interface SecretChanges {
   settled(accountId: Id): Promise<boolean>
   /** Asks for the change that follows the session or checkout, before its end is stored. */
   onReturn(accountId: Id, cause: 'checkin' | 'session', user: string): Promise<void>
+  /** Reports that the change could not be asked for: the session ends all the same. */
+  onFault(error: unknown): void
   /** Reports that the end is stored. */
   freed(accountId: Id): Promise<void>
 }

@@ -6,6 +6,7 @@ import type { Audit } from '../audit/events/catalogue.ts'
 import type { Account, CredentialType, Domain, Id, SessionRecord } from '../model/objects.ts'
 import { DEFAULT_CHECKOUT_POLICY } from '../model/objects.ts'
 import type { ChangeCause, SecretJob } from '../model/password-change.ts'
+import { MissingReferenceError } from '../store/engine/errors.ts'
 import type { AskedJob, Store } from '../store/store.ts'
 import type { Credential } from '../vault/credentials.ts'
 import type { Vault } from '../vault/vault.ts'
@@ -40,7 +41,7 @@ export class Rotation {
   readonly #options: RotationOptions
   readonly #machine: Machine
   /** Jobs in progress, by their accounts: each account has one at most. */
-  readonly #running = new Map<Id, { domainId: Id; done: Promise<void> }>()
+  readonly #running = new Map<Id, { domainId: Id; kind: SecretJob['kind']; done: Promise<void> }>()
   /** Called when an attempt at the job has ended. */
   readonly #waiting = new Map<Id, Set<() => void>>()
   #looks: NodeJS.Timeout | undefined
@@ -70,6 +71,8 @@ export class Rotation {
   async stop(): Promise<void> {
     this.#isStopped = true
     clearInterval(this.#looks)
+    for (const waiting of this.#waiting.values()) for (const resolve of waiting) resolve()
+    this.#waiting.clear()
     await this.#filling
     await Promise.all([...this.#running.values()].map(({ done }) => done))
   }
@@ -78,22 +81,22 @@ export class Rotation {
     return this.#running.size
   }
 
-  /** Whether the account's secret may be about to die. */
+  /** Whether the account's secret may be about to die. A check finds at most that it is dead. */
   isChanging(accountId: Id): boolean {
-    return this.#running.has(accountId)
+    return this.#running.get(accountId)?.kind === 'change'
   }
 
   /** Resolves when the account's secret is not being changed any more. Returns false if it still is after some time. */
   async settled(accountId: Id): Promise<boolean> {
+    if (!this.isChanging(accountId)) return true
     const done = this.#running.get(accountId)?.done
-    if (!done) return true
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, this.#options.settledMs ?? SETTLED_MS)
     })
     await Promise.race([done, late])
     clearTimeout(timer)
-    return !this.#running.has(accountId)
+    return !this.isChanging(accountId)
   }
 
   /**
@@ -158,13 +161,14 @@ export class Rotation {
   async attempted(id: Id, ms: number): Promise<SecretJob | undefined> {
     const { store } = this.#options
     const before = await store.secretJobs.find(id)
-    if (!before || before.ended !== undefined || ms <= 0) return before
+    if (!before || before.ended !== undefined || ms <= 0 || this.#isStopped) return before
     let timer: NodeJS.Timeout | undefined
     await new Promise<void>((resolve) => {
       const waiting = this.#waiting.get(id) ?? new Set()
       this.#waiting.set(id, waiting.add(resolve))
       timer = setTimeout(() => {
         waiting.delete(resolve)
+        if (waiting.size === 0) this.#waiting.delete(id)
         resolve()
       }, ms)
     })
@@ -256,7 +260,7 @@ export class Rotation {
         this.#waiting.delete(job.id)
         if (!this.#isStopped) this.kick()
       })
-    this.#running.set(job.accountId, { domainId, done })
+    this.#running.set(job.accountId, { domainId, kind: job.kind, done })
   }
 
   /** Domains of which no more accounts are to be changed at the same time: they are mostly one target. */
@@ -298,7 +302,12 @@ export class Rotation {
         holder: holder?.userName ?? userId,
         reason: comment,
       })
-      await store.checkouts.end(id, now(), { by: by === '' ? 'sallyport' : by, comment })
+      try {
+        await store.checkouts.end(id, now(), { by: by === '' ? 'sallyport' : by, comment })
+      } catch (error) {
+        // Its user has returned it meanwhile.
+        if (!(error instanceof MissingReferenceError)) throw error
+      }
     }
   }
 

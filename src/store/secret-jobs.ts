@@ -6,7 +6,7 @@ import { ChangedError, DuplicateError } from './engine/errors.ts'
 import type { Db, SecretJobRow, StoreContext } from './migrations/schema.ts'
 import { listed, requireIds, write } from './query.ts'
 import { column, nullable } from './searchable.ts'
-import type { PendingRole, SecretJobRepository } from './store.ts'
+import type { AskedJob, Leaving, PendingRole, SecretJobRepository } from './store.ts'
 
 const TYPE = 'change of a secret'
 /** Jobs of an account that are kept; the oldest go. */
@@ -64,6 +64,20 @@ export function secretJobRepository({ db, newId }: StoreContext): SecretJobRepos
       .values({ account_id: accountId, type, role, sealed })
       .onConflict((one) => one.columns(['account_id', 'type', 'role']).doUpdateSet({ sealed }))
       .execute()
+  /** Makes an open job do what another one would; one that is demanded is its user's from there on. */
+  const merge = async (tx: Tx, before: SecretJobRow, asked: Omit<AskedJob, 'accountId' | 'type'>) => {
+    const merged = {
+      due: Math.min(before.due, asked.due),
+      is_forced: before.is_forced | Number(asked.isForced),
+      ...(asked.cause === 'demand' && { cause: asked.cause, user_name: asked.user }),
+    }
+    await tx.updateTable('secret_jobs').set(merged).where('id', '=', before.id).execute()
+    return { ...before, ...merged }
+  }
+  const leave = async (tx: Tx, { account_id, type }: SecretJobRow, left: Leaving) => {
+    await dropPending(tx, account_id, type, 'next')
+    if (left !== 'removed') await putPending(tx, account_id, type, 'doubtful', left)
+  }
 
   return {
     add: (asked, wanted) =>
@@ -76,12 +90,18 @@ export function secretJobRepository({ db, newId }: StoreContext): SecretJobRepos
           .executeTakeFirst()
         if (before) {
           if (wanted) throw new DuplicateError(TYPE, asked.accountId)
-          const sooner = {
-            due: Math.min(before.due, asked.due),
-            is_forced: before.is_forced | Number(asked.isForced),
-          }
-          await tx.updateTable('secret_jobs').set(sooner).where('id', '=', before.id).execute()
-          return job({ ...before, ...sooner })
+          return job(await merge(tx, before, asked))
+        }
+        if (wanted) {
+          // The target may have what an earlier change has left: that comes first.
+          const left = await tx
+            .selectFrom('pending_secrets')
+            .select('role')
+            .where('account_id', '=', asked.accountId)
+            .where('type', '=', asked.type)
+            .where('role', '=', 'next')
+            .executeTakeFirst()
+          if (left) throw new DuplicateError(TYPE, asked.accountId)
         }
         const row = rowOf(newId(), asked)
         await tx.insertInto('secret_jobs').values(row).execute()
@@ -101,8 +121,19 @@ export function secretJobRepository({ db, newId }: StoreContext): SecretJobRepos
             some.where('a.auto_change', '=', 1),
           )
           .execute()
+        const before = await open(tx)
+          .innerJoin('accounts as a', 'a.id', 'secret_jobs.account_id')
+          .where('a.domain_id', '=', domainId)
+          .where('kind', '=', asked.kind)
+          .execute()
+        const opened = new Map(before.map((row) => [`${row.account_id} ${row.type}`, row]))
         const jobs: SecretJob[] = []
         for (const { id, type } of accounts) {
+          const one = opened.get(`${id} ${type}`)
+          if (one) {
+            if (asked.cause === 'demand') jobs.push(job(await merge(tx, one, asked)))
+            continue
+          }
           const row = rowOf(newId(), { ...asked, accountId: id, type: type as CredentialType })
           const { numInsertedOrUpdatedRows } = await tx
             .insertInto('secret_jobs')
@@ -183,7 +214,7 @@ export function secretJobRepository({ db, newId }: StoreContext): SecretJobRepos
       return Object.fromEntries(rows.map(({ role, sealed }) => [role, sealed]))
     },
 
-    promote: (id, lease, { now, sealed, previous, revision, severs }) =>
+    promote: (id, lease, { now, sealed, previous, revision, code, message }) =>
       inTransaction(db, async (tx) => {
         const row = await held(tx, id, lease)
         const { account_id, type } = row
@@ -205,19 +236,26 @@ export function secretJobRepository({ db, newId }: StoreContext): SecretJobRepos
           secret_state: 'ok',
           secret_changed: now,
           secret_checked: now,
-          ...(severs && { severed_revision: revision + 1 }),
+          ...(row.cause === 'demand' && { severed_revision: revision + 1 }),
         })
-        await dropPending(tx, account_id, type, 'next', 'wanted')
+        await dropPending(tx, account_id, type, 'next')
+        // One that this job has doubted may still be set at the target.
+        if (row.attempts === 0) await dropPending(tx, account_id, type, 'doubtful')
         await putPending(tx, account_id, type, 'previous', previous)
-        await end(tx, row, now, { outcome: 'changed', code: '', message: '' })
+        await end(tx, row, now, { outcome: 'changed', code, message })
+        const begun = await open(tx)
+          .where('account_id', '=', account_id)
+          .where('type', '=', type)
+          .where('step', '=', 'begun')
+          .execute()
+        for (const other of begun) await end(tx, other, now, { outcome: 'changed', code, message })
       }),
 
-    giveUp: (id, lease, { now, outcome, state, isOldProved, code, message }) =>
+    giveUp: (id, lease, { now, outcome, state, isOldProved, left, code, message }) =>
       inTransaction(db, async (tx) => {
         const row = await held(tx, id, lease)
         await dropPending(tx, row.account_id, row.type, 'wanted')
-        // The only way by which a pending secret goes without being promoted.
-        if (isOldProved) await dropPending(tx, row.account_id, row.type, 'next')
+        if (left) await leave(tx, row, left)
         if (state !== undefined || isOldProved)
           await setState(tx, row.account_id, {
             ...(state !== undefined && { secret_state: state }),
@@ -226,16 +264,16 @@ export function secretJobRepository({ db, newId }: StoreContext): SecretJobRepos
         await end(tx, row, now, { outcome, code, message })
       }),
 
-    retry: (id, lease, { due, attempts, isOldProved, code, message }) =>
+    retry: (id, lease, { due, attempts, left, code, message }) =>
       inTransaction(db, async (tx) => {
-        const { account_id, type } = await held(tx, id, lease)
-        if (isOldProved) {
-          await dropPending(tx, account_id, type, 'next')
-          await setState(tx, account_id, { secret_state: 'ok' })
+        const row = await held(tx, id, lease)
+        if (left) {
+          await leave(tx, row, left)
+          await setState(tx, row.account_id, { secret_state: 'ok' })
         }
         await tx
           .updateTable('secret_jobs')
-          .set({ due, attempts, lease: 0, code, message, ...(isOldProved && { step: 'waiting' }) })
+          .set({ due, attempts, lease: 0, code, message, ...(left && { step: 'waiting' }) })
           .where('id', '=', id)
           .execute()
       }),

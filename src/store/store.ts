@@ -360,7 +360,9 @@ export interface AccountRepository extends Repository<Account> {
  * Roles of a secret beside the stored one. `wanted`: given by an administrator for a change that has not begun. `next`: the
  * target may have it. `previous`: was replaced by the stored one.
  */
-export type PendingRole = 'wanted' | 'next' | 'previous'
+export type PendingRole = 'wanted' | 'next' | 'doubtful' | 'previous'
+/** End of the next secret: it is removed, since the target was never asked for it, or becomes the doubtful one, sealed. */
+export type Leaving = 'removed' | Uint8Array
 
 /** A change or check that is asked for. */
 export type AskedJob = Pick<
@@ -385,12 +387,13 @@ export interface SecretFigures {
 export interface SecretJobRepository {
   /**
    * Adds a job, or returns the open one of the same account, type and kind, at the earlier time. `wanted`: a sealed secret.
-   * @throws DuplicateError if there is one, and a secret is wanted
+   * @throws DuplicateError if there is one, or an earlier one has left a secret, and one is wanted
    */
   add(job: AskedJob, wanted?: Uint8Array): Promise<SecretJob>
   /**
    * Adds a job for each secret of these types in a domain that has no open one, for a schedule without accounts that are
-   * kept out of it; notes in the same transaction that the schedule's run was made. Returns those that were added.
+   * kept out of it; notes in the same transaction that the schedule's run was made. A demand takes open ones over. Returns
+   * those that were added or taken over.
    */
   addForDomain(
     domainId: Id,
@@ -410,15 +413,23 @@ export interface SecretJobRepository {
   begin(id: Id, lease: number, now: number, next: Uint8Array): Promise<{ isBegun: boolean }>
   pending(accountId: Id, type: CredentialType): Promise<Partial<Record<PendingRole, Uint8Array>>>
   /**
-   * Makes the next secret the stored one, and ends the job. `revision`: of the stored secret that it replaces.
+   * Makes a secret the stored one, and ends the job, with other begun ones for the same. `revision`: of the stored secret that
+   * it replaces. Sessions with that one end if the job was demanded.
    * @throws ChangedError if the stored one is another by now
    */
   promote(
     id: Id,
     lease: number,
-    promoted: { now: number; sealed: Uint8Array; previous: Uint8Array; revision: number; severs: boolean },
+    promoted: {
+      now: number
+      sealed: Uint8Array
+      previous: Uint8Array
+      revision: number
+      code: string
+      message: string
+    },
   ): Promise<void>
-  /** Ends the job without a change. The next secret is removed only if the stored one was proved. */
+  /** Ends the job without a change. The next secret stays, unless `left` is given. */
   giveUp(
     id: Id,
     lease: number,
@@ -427,15 +438,16 @@ export interface SecretJobRepository {
       outcome: ChangeOutcome
       state?: SecretState
       isOldProved: boolean
+      left?: Leaving
       code: string
       message: string
     },
   ): Promise<void>
-  /** Ends the lease until `due`. The next secret is removed, so that the job begins anew, only if the stored one was proved. */
+  /** Ends the lease until `due`. The next secret stays, unless `left` is given: then the job begins anew. */
   retry(
     id: Id,
     lease: number,
-    later: { due: number; attempts: number; isOldProved?: boolean; code: string; message: string },
+    later: { due: number; attempts: number; left?: Leaving; code: string; message: string },
   ): Promise<void>
   /** Ends the leases of all jobs: those of a broker that has ended. */
   release(): Promise<void>

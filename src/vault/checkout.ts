@@ -88,6 +88,8 @@ export interface ChangesInProgress {
   isChanging(accountId: Id): boolean
   /** Waits some time for the end of one; returns whether it has come. */
   settled(accountId: Id): Promise<boolean>
+  /** Lets those begin that wait for a checkout which has ended. */
+  freed(accountId: Id): Promise<void>
 }
 
 type CheckoutStore = Pick<Store, 'approvals' | 'checkouts' | 'checkoutPolicies' | 'access'>
@@ -175,8 +177,7 @@ export class Checkouts {
   ): Promise<void> {
     const isChanging = this.#secretChanges?.isChanging(accountId) ?? false
     if (!isChanging && (await this.#vault.revisionOf(accountId)) === revision) return
-    await this.#store.checkouts.end(id, clock())
-    if (approval !== undefined) await this.#store.approvals.release(approval)
+    await this.#takeBack({ id, accountId, approval }, clock())
     throw changing()
   }
 
@@ -254,9 +255,18 @@ export class Checkouts {
     }
     if (!isExclusive || !this.#sessions?.holdFor(account.id, user.id)) return checkout
     // A session has begun meanwhile.
-    await this.#store.checkouts.end(checkout.id, now)
-    if (approval) await this.#store.approvals.release(approval.id)
+    await this.#takeBack(checkout, now)
     throw heldBySession()
+  }
+
+  /** Ends a checkout that is refused after it was stored. */
+  async #takeBack(
+    { id, accountId, approval }: Pick<Checkout, 'id' | 'accountId' | 'approval'>,
+    now: number,
+  ): Promise<void> {
+    await this.#store.checkouts.end(id, now)
+    if (approval !== undefined) await this.#store.approvals.release(approval)
+    await this.#secretChanges?.freed(accountId)
   }
 
   async #create(checkout: Omit<Checkout, 'id'>, isExclusive: boolean): Promise<Checkout> {

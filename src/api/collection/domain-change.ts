@@ -60,7 +60,7 @@ const In = exact(domainChangeIn)
 
 /**
  * Returns the change of a domain's change, empty if the body names none of it. Secrets are sent where it says: that takes the
- * right to change accounts too. @throws ApiError
+ * rights to change accounts and authorizations too. @throws ApiError
  */
 export async function domainChangeOf(
   store: Store,
@@ -70,7 +70,8 @@ export async function domainChangeOf(
 ): Promise<{ change?: DomainChange | undefined }> {
   const names = Object.keys(domainChangeIn) as (keyof typeof domainChangeIn)[]
   if (names.every((one) => body[one] === undefined)) return {}
-  if (!reaches(callerOf(request).rights.accounts, 'modify')) throw new ApiError('forbidden')
+  const { accounts, authorizations } = callerOf(request).rights
+  if (!reaches(accounts, 'modify') || !reaches(authorizations, 'modify')) throw new ApiError('forbidden')
   // A table has empty cells for texts that are not there.
   const given =
     body.password_change_plugin_parameters &&
@@ -97,6 +98,8 @@ export async function domainChangeOf(
   const isEnabled = body.enable_password_change ?? own?.change?.isEnabled ?? false
   if (isEnabled && !isLocal && used['host'] === undefined)
     throw fieldError('invalid_field', `${PARAMETERS}/host`, 'a global domain has no device: name the host')
+  if (isLocal && used['host'] !== undefined)
+    throw fieldError('invalid_field', `${PARAMETERS}/host`, 'a local domain is at its device: leave it out')
   const adminAccountId = await administratorOf(store, body.admin_account, own)
   return {
     change: {

@@ -3,6 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { CREDENTIAL_TYPES, type CredentialType } from '../../model/objects.ts'
 import { CHANGE_CAUSES, CHANGE_OUTCOMES, type SecretJob } from '../../model/password-change.ts'
+import { reaches } from '../../model/profiles.ts'
 import type { Credential } from '../../vault/credentials.ts'
 import { sendList } from '../access/answers.ts'
 import { callerOf } from '../access/caller.ts'
@@ -71,6 +72,11 @@ const Figures = titled(
 )
 const tags = ['Accounts']
 
+/** A forced change ends checkouts and sessions of other users. @throws ApiError `forbidden` */
+function requireForce(request: FastifyRequest, isForced: boolean): void {
+  if (isForced && !reaches(callerOf(request).rights.sessions, 'execute')) throw new ApiError('forbidden')
+}
+
 export function registerSecretChanges(app: Api, { deps, answers }: Context): void {
   const { store, rotation, clock } = deps
   const params = paramsSchema('/:ref')
@@ -129,12 +135,14 @@ export function registerSecretChanges(app: Api, { deps, answers }: Context): voi
     types: readonly CredentialType[] | undefined,
     isForced: boolean,
   ): Promise<SecretJob[]> => {
-    if (given.length > 0 && (account.secretState === 'unknown' || account.secretState === 'pending'))
-      throw fieldError(
-        'invalid_field',
-        'credentials',
-        'an earlier change is unfinished: change it without this field first',
-      )
+    requireForce(request, isForced)
+    for (const { type } of given)
+      if ((await store.secretJobs.pending(account.id, type)).next)
+        throw fieldError(
+          'invalid_field',
+          'credentials',
+          'an earlier change is unfinished: change it without this field first',
+        )
     const wanted = types ?? (given.length > 0 ? given.map(({ type }) => type) : account.credentialTypes)
     for (const { type } of given)
       if (!wanted.includes(type))
@@ -194,6 +202,7 @@ export function registerSecretChanges(app: Api, { deps, answers }: Context): voi
       const domain = await store.domains.find((request.params as { ref: string }).ref)
       if (!domain) throw new ApiError('not_found')
       if (!domain.change?.isEnabled) throw new ApiError('not_changeable')
+      requireForce(request, request.body.force ?? false)
       const jobs = await rotation.changeDomain(domain, callerOf(request).name, request.body.force ?? false)
       const { items } = await store.accounts.list({ limit: -1, offset: 0 }, { domainId: domain.id })
       const names = new Map(items.map(({ id, accountName }) => [id, accountName]))

@@ -70,7 +70,8 @@ create unique index secret_jobs_open on secret_jobs (account_id, type, kind) whe
 create index secret_jobs_due on secret_jobs (due) where ended is null;
 create index secret_jobs_history on secret_jobs (account_id, created desc, id);
 
--- role: wanted, by an administrator; next, which a target may have; previous, which it had
+-- role: wanted, by an administrator; next, which a target may have; doubtful, which it has refused and may have all the same;
+-- previous, which it had
 create table pending_secrets (
   account_id text not null references accounts (id) on delete cascade,
   type text not null,
