@@ -9,6 +9,7 @@ import {
   answered,
   answerTime,
   cancelled,
+  expired,
   type GivenAnswer,
   isPending,
   MAX_PENDING,
@@ -19,6 +20,7 @@ import { parseCanonical } from '../model/login.ts'
 import type { Id } from '../model/objects.ts'
 import { newUlid } from '../store/ids.ts'
 import type { Store } from '../store/store.ts'
+import { Pace } from '../threads/pace.ts'
 
 /** The part of an approval that its requester says. */
 export type Request = Pick<
@@ -66,7 +68,7 @@ export class UnauditedError extends Error {
   override readonly name = 'UnauditedError'
 }
 
-/** Ended per run; the rest wait for the next. */
+/** Read and ended together. */
 const MAX_AT_ONCE = 100
 
 export interface ApprovalsOptions {
@@ -79,6 +81,7 @@ export interface ApprovalsOptions {
 export class Approvals {
   readonly #options: ApprovalsOptions
   readonly #turns = new Map<Id, Promise<unknown>>()
+  #expiry: Promise<number> | undefined
   /** Name of this process in requests of its clients. */
   readonly process = newUlid()
 
@@ -181,25 +184,54 @@ export class Approvals {
     await this.cancel(id, { name: found.userName, comment: 'cancelled by the requester' })
   }
 
-  /** Expires the pending requests whose time has come, some at a time. */
-  async expireOverdue(): Promise<void> {
+  /** Expires all pending requests whose time has come; simultaneous calls share one run. Returns how many it ended. */
+  expireOverdue(): Promise<number> {
+    this.#expiry ??= this.#expireAll().finally(() => {
+      this.#expiry = undefined
+    })
+    return this.#expiry
+  }
+
+  async #expireAll(): Promise<number> {
     const { store, now } = this.#options
-    for (const one of await store.approvals.overdue(now(), MAX_AT_ONCE)) {
-      await this.#inTurn(one.id, async () => {
-        await this.#record('approval.end', { ...fieldsOf(one), result: 'expired' })
-        await store.approvals.expire(one.id, now())
-      })
+    const pace = new Pace()
+    for (let total = 0; ; ) {
+      const some = await store.approvals.overdue(now(), MAX_AT_ONCE)
+      let ended = 0
+      for (const { id } of some) {
+        await pace.step()
+        if (typeof (await this.expire(id)) !== 'string') ended++
+      }
+      total += ended
+      // The store may give back what it does not end.
+      if (ended === 0 || some.length < MAX_AT_ONCE) return total
     }
   }
 
-  /** Cancels the requests of clients that waited at processes before this one. */
+  /** Expires a pending request whose time has come. */
+  expire(id: Id): Promise<Changed> {
+    const { store, now } = this.#options
+    return this.#inTurn(id, async () => {
+      const found = await store.approvals.find(id)
+      const next = found ? expired(found, now()) : 'not_found'
+      if (!found || typeof next === 'string') return 'not_pending'
+      await this.#record('approval.end', { ...fieldsOf(found), result: 'expired' })
+      return await store.approvals.expire(id, now())
+    })
+  }
+
+  /** Cancels the requests of clients that waited at processes before this one; those that are overdue expire. */
   async cancelAbandoned(): Promise<void> {
     const { store } = this.#options
     for (;;) {
+      await this.expireOverdue()
       const some = await store.approvals.waitingAt(MAX_AT_ONCE, this.process)
-      for (const { id, userName } of some)
-        await this.cancel(id, { name: userName, comment: 'the connection that waited is gone' })
-      if (some.length < MAX_AT_ONCE) return
+      let ended = 0
+      for (const { id, userName } of some) {
+        const by = { name: userName, comment: 'the connection that waited is gone' }
+        if (typeof (await this.cancel(id, by)) !== 'string') ended++
+      }
+      if (ended === 0 || some.length < MAX_AT_ONCE) return
     }
   }
 
