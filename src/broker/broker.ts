@@ -611,6 +611,9 @@ export class Broker {
     if (this.#parts.store.reach.away) return
     void this.#retention.enforce()
     void this.#auditRetention.enforce()
+    this.#gate.approvals.removeEnded().catch((error: unknown) => {
+      this.#options.logger.error({ error }, 'requests for approval that are long over could not be removed')
+    })
   }
 
   #note(): void {

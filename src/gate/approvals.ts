@@ -12,8 +12,10 @@ import {
   expired,
   type GivenAnswer,
   isPending,
+  KEEP_ENDED_MS,
   MAX_PENDING,
   MAX_PENDING_PER_USER,
+  MAX_PER_HOUR,
   type Refusal,
 } from '../model/approvals.ts'
 import { parseCanonical } from '../model/login.ts'
@@ -70,6 +72,7 @@ export class UnauditedError extends Error {
 
 /** Read and ended together. */
 const MAX_AT_ONCE = 100
+const HOUR_MS = 3_600_000
 
 export interface ApprovalsOptions {
   store: Pick<Store, 'approvals' | 'authorizations' | 'checkouts' | 'accounts' | 'users'>
@@ -82,6 +85,9 @@ export class Approvals {
   readonly #options: ApprovalsOptions
   readonly #turns = new Map<Id, Promise<unknown>>()
   #expiry: Promise<number> | undefined
+  /** Requests of each user since `#hour`. */
+  readonly #asked = new Map<Id, number>()
+  #hour = 0
   /** Name of this process in requests of its clients. */
   readonly process = newUlid()
 
@@ -95,8 +101,9 @@ export class Approvals {
     const { answerMs, begin, ...asked } = request
     const authorization = await store.authorizations.find(request.authorizationId)
     const { approvalTimeout = 0, singleConnection = false } = authorization?.conditions ?? {}
-    if (await store.approvals.isFull(request.userId, LIMITS)) return undefined
     const created = now()
+    if (!this.#mayAsk(request.userId, created)) return undefined
+    if (await store.approvals.isFull(request.userId, LIMITS)) return undefined
     const times = { created, duration: request.duration, ...(begin !== undefined && { begin }) }
     const approval: Approval = {
       session: '',
@@ -130,6 +137,26 @@ export class Approvals {
         reason: 'too many wait',
       })
     return made
+  }
+
+  /** Counts the request among those of the user in this hour. Returns false if there were too many. */
+  #mayAsk(userId: Id, now: number): boolean {
+    if (now < this.#hour || this.#hour + HOUR_MS <= now) {
+      this.#hour = now
+      this.#asked.clear()
+    }
+    const asked = this.#asked.get(userId) ?? 0
+    if (asked >= MAX_PER_HOUR) return false
+    this.#asked.set(userId, asked + 1)
+    return true
+  }
+
+  /** Removes the requests that have been over for long. */
+  async removeEnded(): Promise<void> {
+    const { store, now } = this.#options
+    const pace = new Pace()
+    while ((await store.approvals.removeEnded(now() - KEEP_ENDED_MS, MAX_AT_ONCE)) === MAX_AT_ONCE)
+      await pace.step()
   }
 
   /** Adds the answer of an approver. */

@@ -250,6 +250,24 @@ describe('a connection', () => {
     expect(await world.open()).toMatchObject({ result: 'denied', message: /too many requests/ })
     expect(await store.approvals.pending()).toBe(20)
   })
+
+  test('asks at most two hundred times an hour, though it gives each up', async () => {
+    const none = {
+      find: async () => undefined,
+      isFull: async () => false,
+      create: async (one: object) => one,
+    }
+    const approvals = new Approvals({
+      store: { approvals: none, authorizations: none } as unknown as Store,
+      audit: { record: async () => undefined },
+      now: () => world.clock.now,
+    })
+    const request = (await asked())!
+    const made = await Promise.all(Array.from({ length: 202 }, () => approvals.ask(request, {})))
+    expect(made.filter((one) => one !== undefined)).toHaveLength(200)
+    world.clock.now += HOUR
+    expect(await approvals.ask(request, {})).toBeDefined()
+  })
 })
 
 describe('an approval', () => {
