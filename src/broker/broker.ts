@@ -379,7 +379,7 @@ export class Broker {
       runsElsewhere: (session) => this.#gate.elsewhere.has(session),
     })
     for (const line of report) logger.warn(line)
-    await this.#gate.approvals.cancelAbandoned()
+    await this.#gate.approvals.cancelAbandoned((session) => this.#gate.elsewhere.has(session))
     await this.#deletion.finish()
     await this.#prepareSearch()
     await this.#uploader?.start()

@@ -247,18 +247,23 @@ export class Approvals {
     })
   }
 
-  /** Cancels the requests of clients that waited at processes before this one; those that are overdue expire. */
-  async cancelAbandoned(): Promise<void> {
+  /**
+   * Cancels the requests of clients that waited at processes before this one; those that are overdue expire. Held
+   * commands of sessions that run on elsewhere stay: their broker waits for the answers.
+   */
+  async cancelAbandoned(runsElsewhere: (session: Id) => boolean = () => false): Promise<void> {
     const { store } = this.#options
-    for (;;) {
+    for (let limit = MAX_AT_ONCE; ; ) {
       await this.expireOverdue()
-      const some = await store.approvals.waitingAt(MAX_AT_ONCE, this.process)
+      const some = await store.approvals.waitingAt(limit, this.process)
+      const gone = some.filter(({ session }) => session === '' || !runsElsewhere(session))
       let ended = 0
-      for (const { id, userName } of some) {
+      for (const { id, userName } of gone) {
         const by = { name: userName, comment: 'the connection that waited is gone' }
         if (typeof (await this.cancel(id, by)) !== 'string') ended++
       }
-      if (ended === 0 || some.length < MAX_AT_ONCE) return
+      if (some.length < limit || (ended === 0 && gone.length > 0)) return
+      limit = MAX_AT_ONCE + some.length - gone.length
     }
   }
 

@@ -195,6 +195,7 @@ export class BrokerGate implements Gate {
       grounds,
       approvals: this.approvals,
       waits: this.#waits,
+      isSignedIn: (token) => this.#signIns.has(token),
     })
     this.#hostKeys = new HostKeyJudge(options.store.hostKeys, options.audit, options.now)
   }

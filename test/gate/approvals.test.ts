@@ -156,6 +156,18 @@ describe('a connection', () => {
     expect(await store.approvals.find(made!.id)).toMatchObject({ state: 'pending' })
   })
 
+  test('that leaves while its request is being stored leaves none behind', async () => {
+    const identity = await world.signIn()
+    const asking = world.gate.approvals.ask.bind(world.gate.approvals)
+    vi.spyOn(world.gate.approvals, 'ask').mockImplementation(async (...request) => {
+      const made = await asking(...request)
+      await world.gate.leave({ identity })
+      return made
+    })
+    expect(await world.open({ identity })).toMatchObject({ result: 'denied' })
+    expect(await store.approvals.pending()).toBe(0)
+  })
+
   test('that waited at a broker that is gone: its request is cancelled at the next start, accepted ones stay', async () => {
     const { approval } = waitOf(await world.open())
     const kept = await asked()
@@ -184,14 +196,15 @@ describe('a connection', () => {
           { ofUser: 1_000, all: 1_000 },
         )
     })
+    await create({ session: 'runs elsewhere' })
     const ended: unknown[] = []
     const next = new Approvals({
       store,
       audit: { record: async (_code, fields) => void ended.push((fields as { result: string }).result) },
       now: () => world.clock.now,
     })
-    await next.cancelAbandoned()
-    expect(await store.approvals.pending()).toBe(0)
+    await next.cancelAbandoned((session) => session === 'runs elsewhere')
+    expect(await store.approvals.pending()).toBe(1)
     expect(ended.filter((one) => one === 'expired')).toHaveLength(100)
     expect(ended.filter((one) => one === 'cancelled')).toHaveLength(151)
     // Simultaneous runs end each once, also when it is answered or cancelled meanwhile.
