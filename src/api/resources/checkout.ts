@@ -153,7 +153,7 @@ export function registerCheckout(app: Api, { deps }: Context): void {
         })
         if (!(await checkouts.mayHandOut(out, clock()))) {
           const reason = 'the checkout was over before its secret was handed out'
-          return refuse(request, where, reason, new ApiError('changed_meanwhile'))
+          return await refuse(request, where, reason, new ApiError('changed_meanwhile'))
         }
         if (request.raw.socket.destroyed) {
           const reason = 'the client went away before it had the secret'
