@@ -175,7 +175,8 @@ function chosen(rows: readonly TargetRow[], { approved, isOutside = false }: Cou
   if (approved !== undefined)
     return { rows: rows.filter(({ authorizationId }) => authorizationId === approved), quorum: 0, isOutside }
   const open = rows.filter((row) => quorumOf(row) === 0)
-  const asking = rows.find((row) => (quorumOf(row) ?? 0) > 0)
+  const askingAll = rows.filter((row) => (quorumOf(row) ?? 0) > 0)
+  const asking = askingAll.find((row) => rightsOf([row]).length > 0) ?? askingAll[0]
   if (!asking || rightsOf(open).length > 0) return { rows: open, quorum: 0, isOutside: false }
   return { rows: [asking], quorum: quorumOf(asking) ?? 0, isOutside }
 }

@@ -381,7 +381,7 @@ export class Broker {
       runsElsewhere: (session) => this.#gate.elsewhere.has(session),
     })
     for (const line of report) logger.warn(line)
-    await this.#gate.approvals.cancelAbandoned()
+    await this.#gate.approvals.cancelAbandoned((session) => this.#gate.elsewhere.has(session))
     await this.#deletion.finish()
     await this.#prepareSearch()
     await this.#uploader?.start()
@@ -613,6 +613,9 @@ export class Broker {
     if (this.#parts.store.reach.away) return
     void this.#retention.enforce()
     void this.#auditRetention.enforce()
+    this.#gate.approvals.removeEnded().catch((error: unknown) => {
+      this.#options.logger.error({ error }, 'requests for approval that are long over could not be removed')
+    })
   }
 
   #note(): void {

@@ -9,16 +9,20 @@ import {
   answered,
   answerTime,
   cancelled,
+  expired,
   type GivenAnswer,
   isPending,
+  KEEP_ENDED_MS,
   MAX_PENDING,
   MAX_PENDING_PER_USER,
+  MAX_PER_HOUR,
   type Refusal,
 } from '../model/approvals.ts'
 import { parseCanonical } from '../model/login.ts'
 import type { Id } from '../model/objects.ts'
 import { newUlid } from '../store/ids.ts'
 import type { Store } from '../store/store.ts'
+import { Pace } from '../threads/pace.ts'
 
 /** The part of an approval that its requester says. */
 export type Request = Pick<
@@ -66,8 +70,9 @@ export class UnauditedError extends Error {
   override readonly name = 'UnauditedError'
 }
 
-/** Ended per run; the rest wait for the next. */
+/** Read and ended together. */
 const MAX_AT_ONCE = 100
+const HOUR_MS = 3_600_000
 
 export interface ApprovalsOptions {
   store: Pick<Store, 'approvals' | 'authorizations' | 'checkouts' | 'accounts' | 'users'>
@@ -79,6 +84,10 @@ export interface ApprovalsOptions {
 export class Approvals {
   readonly #options: ApprovalsOptions
   readonly #turns = new Map<Id, Promise<unknown>>()
+  #expiry: Promise<number> | undefined
+  /** Requests of each user since `#hour`. */
+  readonly #asked = new Map<Id, number>()
+  #hour = 0
   /** Name of this process in requests of its clients. */
   readonly process = newUlid()
 
@@ -92,8 +101,9 @@ export class Approvals {
     const { answerMs, begin, ...asked } = request
     const authorization = await store.authorizations.find(request.authorizationId)
     const { approvalTimeout = 0, singleConnection = false } = authorization?.conditions ?? {}
-    if (await store.approvals.isFull(request.userId, LIMITS)) return undefined
     const created = now()
+    if (!this.#mayAsk(request.userId, created)) return undefined
+    if (await store.approvals.isFull(request.userId, LIMITS)) return undefined
     const times = { created, duration: request.duration, ...(begin !== undefined && { begin }) }
     const approval: Approval = {
       session: '',
@@ -127,6 +137,26 @@ export class Approvals {
         reason: 'too many wait',
       })
     return made
+  }
+
+  /** Counts the request among those of the user in this hour. Returns false if there were too many. */
+  #mayAsk(userId: Id, now: number): boolean {
+    if (now < this.#hour || this.#hour + HOUR_MS <= now) {
+      this.#hour = now
+      this.#asked.clear()
+    }
+    const asked = this.#asked.get(userId) ?? 0
+    if (asked >= MAX_PER_HOUR) return false
+    this.#asked.set(userId, asked + 1)
+    return true
+  }
+
+  /** Removes the requests that have been over for long. */
+  async removeEnded(): Promise<void> {
+    const { store, now } = this.#options
+    const pace = new Pace()
+    while ((await store.approvals.removeEnded(now() - KEEP_ENDED_MS, MAX_AT_ONCE)) === MAX_AT_ONCE)
+      await pace.step()
   }
 
   /** Adds the answer of an approver. */
@@ -181,25 +211,59 @@ export class Approvals {
     await this.cancel(id, { name: found.userName, comment: 'cancelled by the requester' })
   }
 
-  /** Expires the pending requests whose time has come, some at a time. */
-  async expireOverdue(): Promise<void> {
+  /** Expires all pending requests whose time has come; simultaneous calls share one run. Returns how many it ended. */
+  expireOverdue(): Promise<number> {
+    this.#expiry ??= this.#expireAll().finally(() => {
+      this.#expiry = undefined
+    })
+    return this.#expiry
+  }
+
+  async #expireAll(): Promise<number> {
     const { store, now } = this.#options
-    for (const one of await store.approvals.overdue(now(), MAX_AT_ONCE)) {
-      await this.#inTurn(one.id, async () => {
-        await this.#record('approval.end', { ...fieldsOf(one), result: 'expired' })
-        await store.approvals.expire(one.id, now())
-      })
+    const pace = new Pace()
+    for (let total = 0; ; ) {
+      const some = await store.approvals.overdue(now(), MAX_AT_ONCE)
+      let ended = 0
+      for (const { id } of some) {
+        await pace.step()
+        if (typeof (await this.expire(id)) !== 'string') ended++
+      }
+      total += ended
+      // The store may give back what it does not end.
+      if (ended === 0 || some.length < MAX_AT_ONCE) return total
     }
   }
 
-  /** Cancels the requests of clients that waited at processes before this one. */
-  async cancelAbandoned(): Promise<void> {
+  /** Expires a pending request whose time has come. */
+  expire(id: Id): Promise<Changed> {
+    const { store, now } = this.#options
+    return this.#inTurn(id, async () => {
+      const found = await store.approvals.find(id)
+      const next = found ? expired(found, now()) : 'not_found'
+      if (!found || typeof next === 'string') return 'not_pending'
+      await this.#record('approval.end', { ...fieldsOf(found), result: 'expired' })
+      return await store.approvals.expire(id, now())
+    })
+  }
+
+  /**
+   * Cancels the requests of clients that waited at processes before this one; those that are overdue expire. Held
+   * commands of sessions that run on elsewhere stay: their broker waits for the answers.
+   */
+  async cancelAbandoned(runsElsewhere: (session: Id) => boolean = () => false): Promise<void> {
     const { store } = this.#options
-    for (;;) {
-      const some = await store.approvals.waitingAt(MAX_AT_ONCE, this.process)
-      for (const { id, userName } of some)
-        await this.cancel(id, { name: userName, comment: 'the connection that waited is gone' })
-      if (some.length < MAX_AT_ONCE) return
+    for (let limit = MAX_AT_ONCE; ; ) {
+      await this.expireOverdue()
+      const some = await store.approvals.waitingAt(limit, this.process)
+      const gone = some.filter(({ session }) => session === '' || !runsElsewhere(session))
+      let ended = 0
+      for (const { id, userName } of gone) {
+        const by = { name: userName, comment: 'the connection that waited is gone' }
+        if (typeof (await this.cancel(id, by)) !== 'string') ended++
+      }
+      if (some.length < limit || (ended === 0 && gone.length > 0)) return
+      limit = MAX_AT_ONCE + some.length - gone.length
     }
   }
 

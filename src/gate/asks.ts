@@ -32,7 +32,7 @@ interface Ask {
 
 export interface AsksOptions {
   store: Pick<Store, 'approvals'>
-  approvals: Pick<Approvals, 'ask' | 'cancelOwn' | 'expireOverdue' | 'process'>
+  approvals: Pick<Approvals, 'ask' | 'cancelOwn' | 'expire' | 'process'>
   notify: (notice: GateNotice) => void
   /** Milliseconds since the epoch. */
   now: () => number
@@ -128,7 +128,8 @@ export class Asks {
       await approvals.cancelOwn(approval.id)
       return
     }
-    one.timer = setTimeout(() => void this.#expire(one), session.askMs + LATE_MS)
+    const { id } = approval
+    one.timer = setTimeout(() => void this.#expire(one, id), session.askMs + LATE_MS)
     const seconds = Math.round(session.askMs / 1000)
     const text = `this command waits for an approval by ${asked.who}, for ${seconds} s (request ${approval.id}): Ctrl-C gives up`
     notify({ type: 'tell', session: session.id, text })
@@ -158,9 +159,18 @@ export class Asks {
     this.#close(one, { result: approval.state === 'accepted' ? 'accepted' : 'refused', message })
   }
 
-  async #expire(one: Ask): Promise<void> {
+  /** Ends a question whose time has come, and its request: nothing stays that could be answered. */
+  async #expire(one: Ask, id: Id): Promise<void> {
+    const { store, approvals } = this.#options
     try {
-      await this.#options.approvals.expireOverdue()
+      await approvals.expire(id)
+      const found = await store.approvals.find(id)
+      // An answer came at the last moment.
+      if (found && found.state !== 'expired') this.#changed(found)
+      // The clock was set back.
+      if (this.#isOpen(one)) await approvals.cancelOwn(id)
+    } catch {
+      // The event cannot be written: the request expires with the others, and counts for nothing.
     } finally {
       this.#close(one, refused('nobody has answered in time'))
     }

@@ -34,6 +34,8 @@ export interface ClearanceOptions {
   store: Pick<Store, 'approvals'>
   approvals: Approvals
   waits: Waits
+  /** Whether this is the token of a sign-in: the client may leave while its request is stored. */
+  isSignedIn: (token: string) => boolean
   /** Milliseconds since the epoch. */
   now: () => number
 }
@@ -170,8 +172,12 @@ export class ClearanceDesk {
   }
 
   async #wait(approval: Approval, identity: string): Promise<OpenAnswer> {
-    const { approvals, waits } = this.#options
+    const { approvals, waits, isSignedIn } = this.#options
     waits.add(approval, identity)
+    if (!isSignedIn(identity)) {
+      for (const id of waits.remove(identity, approval.id)) await approvals.cancelOwn(id)
+      throw new Denial('the client has left')
+    }
     const lines = await approvals.linesOf(approval)
     const { id, target, answerBy } = approval
     return { result: 'approval_pending', wait: { approval: id, target, lines, expires: answerBy } }

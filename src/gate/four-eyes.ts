@@ -12,6 +12,8 @@ import type { Suspensions } from './suspensions.ts'
 /** Milliseconds until the first watcher has to be there, and until another is after the last has left. */
 export const FIRST_WATCHER_MS = 600_000
 export const NEXT_WATCHER_MS = 300_000
+/** Milliseconds until an event that could not be written is tried again. */
+const AGAIN_MS = 2_000
 
 const NOT_BEGUN = 'this session begins when somebody watches it'
 const LEFT = 'nobody watches this session any more'
@@ -55,8 +57,18 @@ export class FourEyes {
     place.watchers.add(watcher)
     if (place.watchers.size > 1) return
     clearTimeout(place.timer)
-    // Without its event the session stays held.
-    void this.#options.suspensions.release(session, 'unwatched').catch(() => undefined)
+    void this.#release(session, place)
+  }
+
+  /** Without its event the session stays held; it is tried again as long as a watcher is there. */
+  async #release(session: RunningSession, place: Place): Promise<void> {
+    try {
+      await this.#options.suspensions.release(session, 'unwatched')
+    } catch {
+      if (place.watchers.size === 0 || this.#places.get(session.id) !== place) return
+      clearTimeout(place.timer)
+      place.timer = setTimeout(() => void this.#release(session, place), AGAIN_MS)
+    }
   }
 
   onLeft(session: RunningSession, watcher: Watcher): void {

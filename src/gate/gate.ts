@@ -195,6 +195,7 @@ export class BrokerGate implements Gate {
       grounds,
       approvals: this.approvals,
       waits: this.#waits,
+      isSignedIn: (token) => this.#signIns.has(token),
     })
     this.#hostKeys = new HostKeyJudge(options.store.hostKeys, options.audit, options.now)
   }
@@ -569,9 +570,18 @@ export class BrokerGate implements Gate {
    */
   async review(): Promise<void> {
     const isAway = this.#options.store.reach.away !== undefined
-    await this.#endApproved()
-    if (!isAway) await this.#waits.tick()
-    await (isAway ? this.#review.runWithoutStore() : this.#review.run())
+    // What is withdrawn waits for no other work, and happens whatever fails beside it.
+    const done = await Promise.allSettled(
+      isAway
+        ? [this.#review.runWithoutStore(), this.#endApproved()]
+        : [this.#review.run(), this.#endApproved(), this.#expireWaits()],
+    )
+    for (const one of done) if (one.status === 'rejected') throw one.reason
+  }
+
+  /** Ends the requests whose time has come, and tells the clients that wait for them. */
+  async #expireWaits(): Promise<void> {
+    if (await this.#waits.tick()) await this.#review.run()
   }
 
   /** Warns and ends the sessions whose approvals come to their end. */

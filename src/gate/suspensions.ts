@@ -16,15 +16,18 @@ export interface SuspensionsOptions {
 
 export class Suspensions {
   readonly #options: SuspensionsOptions
+  readonly #turns = new WeakMap<RunningSession, Promise<unknown>>()
 
   constructor(options: SuspensionsOptions) {
     this.#options = options
   }
 
   /** Holds input from now on. A new order replaces the reason of the one before. */
-  async hold(session: RunningSession, cause: HoldCause, reason: string, by?: OrderedBy): Promise<void> {
-    await this.#record('session.suspend', session, reason, by)
-    this.holdNow(session, cause, reason, by)
+  hold(session: RunningSession, cause: HoldCause, reason: string, by?: OrderedBy): Promise<void> {
+    return this.#inTurn(session, cause, async () => {
+      await this.#record('session.suspend', session, reason, by)
+      this.holdNow(session, cause, reason, by)
+    })
   }
 
   /** Writes the event of a hold of the broker's own that began before. */
@@ -44,15 +47,27 @@ export class Suspensions {
   }
 
   /** Takes this cause back. Returns false if there was none. */
-  async release(session: RunningSession, cause: HoldCause, by?: OrderedBy): Promise<boolean> {
-    const held = session.holds?.get(cause)
-    if (!held) return false
-    await this.#record('session.resume', session, undefined, by)
-    // A new hold may have come meanwhile.
-    if (session.holds?.get(cause) !== held) return true
-    session.holds.delete(cause)
-    this.#tell(session)
-    return true
+  release(session: RunningSession, cause: HoldCause, by?: OrderedBy): Promise<boolean> {
+    return this.#inTurn(session, cause, async () => {
+      const held = session.holds?.get(cause)
+      if (!held) return false
+      await this.#record('session.resume', session, undefined, by)
+      // The last watcher may have left meanwhile: the event of that follows.
+      if (session.holds?.get(cause) !== held) return false
+      session.holds.delete(cause)
+      this.#tell(session)
+      return true
+    })
+  }
+
+  /** Does orders about one session one after the other, so that each event is about what is held then. */
+  #inTurn<T>(session: RunningSession, cause: HoldCause, change: () => Promise<T>): Promise<T> {
+    // A watcher that leaves holds at once, and what releases before must not wait until then.
+    if (cause !== 'order') return change()
+    const before = this.#turns.get(session)
+    const done = before ? before.then(change, change) : change()
+    this.#turns.set(session, done)
+    return done
   }
 
   #record(

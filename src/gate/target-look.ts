@@ -75,6 +75,7 @@ export function flawOfTarget(
     return granted ? 'a right of this session was taken away' : 'the authorization for this target is gone'
   }
   if (granted.isRecorded && !isRecorded) return 'sessions of this target are recorded from now on'
+  if (granted.isWatched && !target.isWatched) return 'sessions of this target have to be watched from now on'
   return granted.isStrict && !target.isStrict
     ? 'sessions of this target are recorded strictly from now on'
     : undefined

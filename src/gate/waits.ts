@@ -73,14 +73,15 @@ export class Waits {
     }
   }
 
-  /** Ends the requests whose time has come, of clients that wait here. */
-  async tick(): Promise<void> {
+  /** Ends the requests whose time has come, of clients that wait here. Returns whether it has ended some. */
+  async tick(): Promise<boolean> {
     const now = this.#options.now()
-    if (now < this.#first) return
-    await this.#options.approvals.expireOverdue()
+    if (now < this.#first) return false
+    const ended = await this.#options.approvals.expireOverdue()
     this.#first = Number.POSITIVE_INFINITY
     // One that could not be ended yet is tried again with the next tick.
     for (const { answerBy } of this.#byApproval.values()) this.#first = Math.min(this.#first, answerBy)
+    return ended > 0
   }
 
   #tell(id: Id, approval: Approval | undefined): void {

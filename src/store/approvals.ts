@@ -9,6 +9,7 @@ import {
   cancelled,
   expired,
   isUsable,
+  keptDetail,
   type Refusal,
 } from '../model/approvals.ts'
 import type { Id } from '../model/objects.ts'
@@ -146,6 +147,21 @@ export function approvalRepository(context: StoreContext): ApprovalRepository {
     },
 
     isFull: (userId, limits) => isFull(db, userId, limits),
+
+    async removeEnded(before, limit) {
+      const old = await db
+        .selectFrom('approvals')
+        .select('id')
+        .where('created', '<', before)
+        .where('state', '<>', 'pending')
+        .where(sql<number>`coalesce(ended_time, begin_time + duration)`, '<', before)
+        .orderBy('created')
+        .limit(limit)
+        .execute()
+      const ids = old.map(({ id }) => id)
+      if (ids.length > 0) await db.deleteFrom('approvals').where('id', 'in', ids).execute()
+      return ids.length
+    },
 
     async pending() {
       const [row] = await countPending(db)
@@ -318,6 +334,7 @@ function personOf(db: Db, userId: Id) {
 
 const changing = (one: Approval) => ({
   state: one.state,
+  detail: keptDetail(one),
   begin_time: one.begin ?? null,
   duration: one.duration,
   uses: one.uses,
@@ -340,7 +357,6 @@ function rowFor(one: Approval): ApprovalRow {
     account_id: one.accountId,
     login: one.login,
     session: one.session,
-    detail: one.detail,
     created: one.created,
     answer_by: one.answerBy,
     comment: one.comment,

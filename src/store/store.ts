@@ -580,6 +580,8 @@ export interface ApprovalRepository {
   overdue(now: number, limit: number): Promise<Approval[]>
   /** Returns pending requests of clients that wait at another process than `except`. */
   waitingAt(limit: number, except: string): Promise<Approval[]>
+  /** Removes requests that were over before that time, the oldest first. Returns how many. */
+  removeEnded(before: number, limit: number): Promise<number>
   /** Returns the number of pending requests. */
   pending(): Promise<number>
   /** Returns the names of the groups whose members may answer. */

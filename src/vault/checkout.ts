@@ -399,6 +399,24 @@ export class Checkouts {
     return checkout && checkout.end === undefined && now < checkout.expires ? checkout : undefined
   }
 
+  /** Whether the secret of a checkout may be handed out at `now`: it is out, and its approval was not revoked. */
+  async mayHandOut({ checkoutId, approval: id }: CheckedOut, now: number): Promise<boolean> {
+    if (!(await this.out(checkoutId, now))) return false
+    const approval = id === undefined ? undefined : await this.#store.approvals.find(id)
+    return id === undefined || (approval !== undefined && holds(approval, now))
+  }
+
+  /** Takes a checkout back whose secret was not handed out. @throws CheckoutError `not_out` if it is over already */
+  async undo(
+    user: Pick<User, 'id'>,
+    account: Pick<Account, 'id'>,
+    { checkoutId, approval }: CheckedOut,
+    now: number,
+  ): Promise<void> {
+    if (approval !== undefined) await this.#store.approvals.release(approval)
+    await this.checkin(user, account, checkoutId, now)
+  }
+
   /**
    * Checks the account's secret in.
    * @throws CheckoutError `not_out`, the same for an id that is unknown, another user's, another account's,

@@ -1,5 +1,5 @@
 /** Requests for approval by the API, what they open, and the conditions of authorizations. Attack cases 25, 26 and 31. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Answer, type Harness, startHarness } from './harness.ts'
 
 let h: Harness
@@ -292,4 +292,39 @@ describe('the conditions of an authorization', () => {
     expect(found.body).toHaveLength(1)
     expect((await call('admin', 'DELETE', '/usergroups/chiefs')).body.error).toBe('in_use')
   })
+})
+
+it('the screen of a held command is for its user, its approvers, and those who see recordings', async () => {
+  const id = await asked()
+  const { id: _id, ...same } = (await h.store.approvals.find(id))!
+  const made = await h.store.approvals.create(
+    { ...same, kind: 'command', detail: 'rm\n\nscreen' },
+    { ofUser: 100, all: 100 },
+  )
+  await h.addUser('operator1', 'operator')
+  cookies.set('operator1', await h.signIn('operator1'))
+  for (const [who, detail] of [
+    ['ops1', 'rm\n\nscreen'],
+    ['chief1', 'rm\n\nscreen'],
+    ['eye', 'rm\n\nscreen'],
+    ['operator1', null],
+  ] as const) {
+    expect((await call(who, 'GET', `/approvals/${made!.id}`)).body.detail, who).toBe(detail)
+    const listed = (await call(who, 'GET', '/approvals?q=kind=command')).body
+    expect(listed[0].detail, who).toBe(detail)
+  }
+})
+
+it('a secret whose approval is revoked while it is checked out is not handed out, and no use stays', async () => {
+  const id = await asked({ target: undefined, account: 'root@local' })
+  expect((await call('chief1', 'POST', `/approvals/${id}/accept`, {})).status).toBe(200)
+  const create = h.store.checkouts.create.bind(h.store.checkouts)
+  const spied = vi.spyOn(h.store.checkouts, 'create').mockImplementationOnce(async (...checkout) => {
+    await h.store.approvals.cancel(id, { by: 'chief1', comment: 'enough', time: h.clock.now })
+    return await create(...checkout)
+  })
+  const answer = await checkout()
+  spied.mockRestore()
+  expect([answer.status, answer.body.error]).toEqual([409, 'changed_meanwhile'])
+  expect(await h.store.approvals.find(id)).toMatchObject({ state: 'cancelled', uses: 0 })
 })

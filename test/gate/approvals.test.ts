@@ -2,7 +2,7 @@
  * Approvals at the gate: asked for by a connection or before, answered by another, and followed by what they opened.
  * Attack cases 24 and 25.
  */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { GateNotice, OpenAnswer } from '../../src/contract/gate.ts'
 import { Approvals } from '../../src/gate/approvals.ts'
 import { Touched } from '../../src/gate/touched.ts'
@@ -156,6 +156,18 @@ describe('a connection', () => {
     expect(await store.approvals.find(made!.id)).toMatchObject({ state: 'pending' })
   })
 
+  test('that leaves while its request is being stored leaves none behind', async () => {
+    const identity = await world.signIn()
+    const asking = world.gate.approvals.ask.bind(world.gate.approvals)
+    vi.spyOn(world.gate.approvals, 'ask').mockImplementation(async (...request) => {
+      const made = await asking(...request)
+      await world.gate.leave({ identity })
+      return made
+    })
+    expect(await world.open({ identity })).toMatchObject({ result: 'denied' })
+    expect(await store.approvals.pending()).toBe(0)
+  })
+
   test('that waited at a broker that is gone: its request is cancelled at the next start, accepted ones stay', async () => {
     const { approval } = waitOf(await world.open())
     const kept = await asked()
@@ -170,6 +182,48 @@ describe('a connection', () => {
     expect(await store.approvals.find(kept!.id)).toMatchObject({ state: 'accepted' })
     await world.gate.review()
     expect(states()).toEqual(['cancelled: cancelled by ops1: the connection that waited is gone'])
+  })
+
+  test('that waited at a broker that is gone: any number of requests, overdue or not, is ended at the start', async () => {
+    const made = await asked({ connection: 'gone' })
+    const { id: _id, ...same } = made!
+    const create = (more: object) =>
+      store.approvals.create({ ...same, ...more }, { ofUser: 1_000, all: 1_000 })
+    await store.transaction(async (inner) => {
+      for (let n = 0; n < 250; n++)
+        await inner.approvals.create(
+          { ...same, answerBy: n < 100 ? world.clock.now : world.clock.now + HOUR },
+          { ofUser: 1_000, all: 1_000 },
+        )
+    })
+    await create({ session: 'runs elsewhere' })
+    const ended: unknown[] = []
+    const next = new Approvals({
+      store,
+      audit: { record: async (_code, fields) => void ended.push((fields as { result: string }).result) },
+      now: () => world.clock.now,
+    })
+    await next.cancelAbandoned((session) => session === 'runs elsewhere')
+    expect(await store.approvals.pending()).toBe(1)
+    expect(ended.filter((one) => one === 'expired')).toHaveLength(100)
+    expect(ended.filter((one) => one === 'cancelled')).toHaveLength(151)
+    // Simultaneous runs end each once, also when it is answered or cancelled meanwhile.
+    const overdue = await create({ answerBy: world.clock.now })
+    ended.length = 0
+    await Promise.all([next.expireOverdue(), next.expireOverdue(), next.expire(overdue!.id)])
+    expect(ended).toEqual(['expired'])
+  })
+
+  test('whose request cannot be ended keeps no session that was revoked', async () => {
+    await conditions({ approvalTimeout: 60, approvalRequired: false })
+    const session = await world.opened()
+    await conditions({ approvalRequired: true })
+    waitOf(await world.open())
+    await store.authorizations.remove(world.estate.authorization.id)
+    world.clock.now += HOUR
+    vi.spyOn(world.gate.approvals, 'expireOverdue').mockRejectedValue(new Error('cannot be written'))
+    await expect(world.gate.review()).rejects.toThrow('cannot be written')
+    expect(notices).toMatchObject([{ type: 'stop', session: session.id }])
   })
 
   test('is asked for the reason that its authorization wants, which the approvers see', async () => {
@@ -208,6 +262,24 @@ describe('a connection', () => {
     for (let n = 0; n < 20; n++) await asked({ begin: world.clock.now + HOUR })
     expect(await world.open()).toMatchObject({ result: 'denied', message: /too many requests/ })
     expect(await store.approvals.pending()).toBe(20)
+  })
+
+  test('asks at most two hundred times an hour, though it gives each up', async () => {
+    const none = {
+      find: async () => undefined,
+      isFull: async () => false,
+      create: async (one: object) => one,
+    }
+    const approvals = new Approvals({
+      store: { approvals: none, authorizations: none } as unknown as Store,
+      audit: { record: async () => undefined },
+      now: () => world.clock.now,
+    })
+    const request = (await asked())!
+    const made = await Promise.all(Array.from({ length: 202 }, () => approvals.ask(request, {})))
+    expect(made.filter((one) => one !== undefined)).toHaveLength(200)
+    world.clock.now += HOUR
+    expect(await approvals.ask(request, {})).toBeDefined()
   })
 })
 

@@ -88,3 +88,26 @@ test('an order holds a watched session too, until it is taken back', async () =>
   expect(await suspensions.release(session, 'order', { name: 'admin' })).toBe(false)
   expect(holdOf(session)).toBeUndefined()
 })
+
+test('a resumption whose event cannot be written is tried again while the watcher is there', async () => {
+  const { fourEyes, session, suspensions } = newWorld()
+  const release = vi.spyOn(suspensions, 'release').mockRejectedValueOnce(new Error('cannot be written'))
+  fourEyes.onWatched(session, watcher('eva'))
+  await vi.advanceTimersByTimeAsync(1)
+  expect(holdOf(session)).toBeDefined()
+  await vi.advanceTimersByTimeAsync(2_000)
+  expect(holdOf(session)).toBeUndefined()
+  expect(release).toHaveBeenCalledTimes(2)
+})
+
+test('orders at the same moment are about what is held then, in the order of their events', async () => {
+  const { session, suspensions, events } = newWorld()
+  session.holds?.clear()
+  await suspensions.hold(session, 'order', 'first')
+  const [, released] = await Promise.all([
+    suspensions.hold(session, 'order', 'second'),
+    suspensions.release(session, 'order'),
+  ])
+  expect([released, holdOf(session)]).toEqual([true, undefined])
+  expect(events).toEqual(['session.suspend', 'session.suspend', 'session.resume'])
+})

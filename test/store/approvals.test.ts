@@ -232,3 +232,21 @@ test('of those that wait, at most as many as the limits say', async () => {
   expect(made.filter((one) => one !== undefined)).toHaveLength(3)
   expect(await temp.store.approvals.pending()).toBe(3)
 })
+
+test('a held command that is over keeps its line without the screen, and is removed when it is long over', async () => {
+  const { approvals } = stores[0]!
+  const detail = 'rm -rf /\n\nrule: rm\n\nthe screen'
+  const made = await approvals.create(newApproval(estate, 1_000, { kind: 'command', detail }), LIMITS)
+  const { id } = made!
+  expect(await approvals.find(id)).toMatchObject({ detail })
+  await approvals.cancel(id, { by: 'x', comment: '', time: 2_000 })
+  expect(await approvals.find(id)).toMatchObject({ detail: 'rm -rf /' })
+  const accepted = await approvals.create(newApproval(estate, 1_000), LIMITS)
+  await approvals.answer(accepted!.id, given(1, true, 1_500))
+  await approvals.create(newApproval(estate, 1_000), LIMITS)
+  expect(await approvals.removeEnded(2_000, 10)).toBe(0)
+  expect(await approvals.removeEnded(2_001, 10)).toBe(1)
+  expect(await approvals.removeEnded(1_500 + HOUR, 10)).toBe(0)
+  expect(await approvals.removeEnded(1_501 + HOUR, 10)).toBe(1)
+  expect(await approvals.pending()).toBe(1)
+})

@@ -64,7 +64,7 @@ export const IDEMPOTENCY_LOOK = 100
 /** WebSockets: bytes and number of a client's messages, interval of pings, and time for closing. */
 export const MAX_SOCKET_MESSAGE = 4096
 export const MAX_SOCKET_MESSAGES = 100
-export const SOCKET_PING_MS = 30_000
+export const SOCKET_PING_MS = 5_000
 export const SOCKET_CLOSE_MS = 2000
 /** Longest time for which watching continues after its right was removed. */
 export const WATCH_REVIEW_MS = 1500

@@ -23,7 +23,7 @@ import {
   type Wanted,
 } from '../../model/approvals.ts'
 import { looksLikeId } from '../../model/names.ts'
-import type { User } from '../../model/objects.ts'
+import type { Id, User } from '../../model/objects.ts'
 import { reaches } from '../../model/profiles.ts'
 import type { ApprovalDetails, ApprovalFilter } from '../../store/store.ts'
 import { sendList } from '../access/answers.ts'
@@ -74,7 +74,9 @@ const View = titled(
     ended_by: orNull('user who rejected, cancelled or revoked it'),
     ended_comment: orNull('and why'),
     session: orNull('of a held command: the session'),
-    detail: orNull('of a held command: the line, and the screen in view'),
+    detail: orNull(
+      'of a held command: the line, and until it is answered the screen in view; null without `recordings`: view, for others than its user and its approvers',
+    ),
     sessions: Type.Array(Type.String(), { description: 'ids of the sessions that came of it' }),
     checkouts: Type.Array(Type.String(), { description: 'likewise' }),
     api_key: orNull('the API key that asked for it'),
@@ -150,9 +152,28 @@ export function registerApprovals(app: Api, context: Context): void {
     if (!items[0]) throw new ApiError('not_found')
     return items[0]
   }
+  /** Returns whether the caller may see the screen of a held command: as a recording, as its user, or to answer. */
+  const screens = (request: FastifyRequest) => {
+    const { rights, user, key } = callerOf(request)
+    const may = new Map<Id, boolean>()
+    return async (one: Approval): Promise<boolean> => {
+      if (reaches(rights.recordings, 'view') || user?.id === one.userId) return true
+      if (!user || !reaches(rights.approvals, 'execute')) return false
+      const { authorizationId: id } = one
+      const known = may.get(id) ?? (await store.approvals.mayAnswer(one, user.id, clock(), key?.profile))
+      may.set(id, known)
+      return known
+    }
+  }
   const views = async (request: FastifyRequest, items: readonly Approval[]) => {
     const details = await store.approvals.details(items.map(({ id }) => id))
-    return items.map((one) => show(apiBase(request), one, details.get(one.id)))
+    const maySee = screens(request)
+    const shownItems: Static<typeof View>[] = []
+    for (const one of items) {
+      const detail = one.detail !== '' && (await maySee(one)) ? one.detail : ''
+      shownItems.push(show(apiBase(request), { ...one, detail }, details.get(one.id)))
+    }
+    return shownItems
   }
   const viewOf = async (request: FastifyRequest, one: Approval) => (await views(request, [one]))[0]!
   const actorOf = (request: FastifyRequest, user: User) => {

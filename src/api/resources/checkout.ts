@@ -151,9 +151,9 @@ export function registerCheckout(app: Api, { deps }: Context): void {
           ...(out.approval !== undefined && { approval: out.approval }),
           ...toldOf(request.body),
         })
-        if (!(await checkouts.out(out.checkoutId, clock()))) {
+        if (!(await checkouts.mayHandOut(out, clock()))) {
           const reason = 'the checkout was over before its secret was handed out'
-          return refuse(request, where, reason, new ApiError('changed_meanwhile'))
+          return await refuse(request, where, reason, new ApiError('changed_meanwhile'))
         }
         if (request.raw.socket.destroyed) {
           const reason = 'the client went away before it had the secret'
@@ -170,7 +170,7 @@ export function registerCheckout(app: Api, { deps }: Context): void {
         }
       } catch (error) {
         // The secret was never delivered, so it is not checked out.
-        await checkouts.checkin(user, placed.account, out.checkoutId, clock()).catch((failure) => {
+        await checkouts.undo(user, placed.account, out, clock()).catch((failure) => {
           if (!(failure instanceof CheckoutError))
             request.log.warn(
               { err: failure },
