@@ -3,7 +3,7 @@
 import type { Wanted } from '../model/approvals.ts'
 import { quorumNow, wantedOf } from '../model/conditions.ts'
 import type { Id } from '../model/objects.ts'
-import { stateAt } from '../model/timeframes.ts'
+import { doHold } from '../model/timeframes.ts'
 import type { Retrieval } from '../store/store.ts'
 import type { Counting } from './targets.ts'
 
@@ -48,7 +48,7 @@ export function retrievalTerms(
 
 /** Returns the terms at this time: of the authorizations within their timeframes, else of one that approvers open outside. */
 export function retrievalTermsAt(all: readonly Retrieval[], now: number): RetrievalTerms | undefined {
-  const isWithin = ({ timeframes }: Retrieval) => stateAt(timeframes, now).isWithin
+  const isWithin = ({ timeframes }: Retrieval) => doHold(timeframes, now)
   const outside = () => all.filter((one) => !isWithin(one))
   return retrievalTerms(all.filter(isWithin)) ?? retrievalTerms(outside(), { isOutside: true })
 }

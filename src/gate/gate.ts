@@ -174,6 +174,7 @@ export class BrokerGate implements Gate {
       tickets,
       invitations: this.#invitations,
       grounds,
+      running: () => this.#running,
       reasonAhead: (user, target) => this.#opening.reasonAhead(user, target),
       onWithdrawn: (identity, reason) => notify({ type: 'leave', identity, reason }),
     })

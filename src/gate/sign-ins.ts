@@ -22,6 +22,7 @@ import type { Store } from '../store/store.ts'
 import { AskedQuestions } from './asked-questions.ts'
 import type { Invitations } from './invitations.ts'
 import { logonAhead, wipe } from './logons.ts'
+import type { RunningSession } from './running.ts'
 import { newToken, type SignedIn } from './signed-in.ts'
 import { isOfTickets, type Ticket, type Tickets } from './tickets.ts'
 import type { Touched } from './touched.ts'
@@ -37,6 +38,8 @@ export interface SignInOptions {
   invitations: Pick<Invitations, 'byResponse' | 'byPassword' | 'enter'>
   audit: Audit
   grounds: () => Grounds
+  /** Yields the running sessions. */
+  running: () => Iterable<Pick<RunningSession, 'basis' | 'isWithdrawn'>>
   /** Returns the question of a reason without which a session there does not open, or undefined. */
   reasonAhead: (userId: Id, target: Target) => Promise<ReasonQuestion | undefined>
   /** Called when a sign-in is no longer valid: the proxy ends the connection and shows the reason. */
@@ -273,13 +276,18 @@ export class SignIns {
     const isTouched = ({ basis, hasTargets, withdrawn }: SignedIn) =>
       withdrawn === undefined && (touched.hasBasis(basis) || (hasTargets === true && touched.hasTargets))
     const withTargets = new Set<Id>()
+    // Their sessions were judged before, and may go on in overtime or by an approval.
+    const inUse = new Set<Basis>()
+    for (const { basis, isWithdrawn } of this.#options.running()) if (!isWithdrawn) inUse.add(basis)
     await withdrawals.each(
       await chosen(this.#byToken, ([, signedIn]) => isTouched(signedIn)),
       async ([token, signedIn]) => {
         const { basis, source, userId, hasTargets } = signedIn
         const reason =
           (await grounds.flawOf(basis, source.address)) ??
-          (hasTargets && !withTargets.has(userId) ? 'nothing is left that you may open' : undefined)
+          (hasTargets && !inUse.has(basis) && !withTargets.has(userId)
+            ? 'nothing is left that you may open'
+            : undefined)
         if (reason === undefined || this.#byToken.get(token) !== signedIn) return undefined
         signedIn.withdrawn = reason
         wipe(signedIn.kept)

@@ -48,7 +48,10 @@ export const ALL_THE_TIME: Id = '00000000000000000000000401'
 /** State of several timeframes together at one moment. Times in milliseconds since the epoch. */
 export interface Hours {
   isWithin: boolean
-  /** End of the window that holds, over all timeframes without a gap. Undefined for none within a year, or outside. */
+  /**
+   * End of the window that holds, over all timeframes without a gap. Undefined outside, or for none that is soon: within a
+   * year for one timeframe, within 40 days for several that meet.
+   */
   until: number | undefined
   /** When the next window begins. Undefined if within one, or if none begins within a year. */
   opens: number | undefined
@@ -62,13 +65,45 @@ const DAY = 86_400_000
 const MINUTE = 60_000
 /** How far ends and begins are looked for: beyond it they are as good as never. */
 const HORIZON = 366 * DAY
+/** The same for several that meet, of which each window has to be found: longer than any checkout lasts. */
+const MEETING_HORIZON = 40 * DAY
 const NEVER = Number.POSITIVE_INFINITY
+/** Timeframes that a user group may have. */
+export const MAX_TIMEFRAMES = 20
 
 const ALWAYS: Hours = { isWithin: true, until: undefined, opens: undefined, isOvertimable: true }
 
+/** What was worked out last for timeframes, by the first of them: it is the same from `from` until before `to`. */
+interface Known {
+  timeframes: readonly TimeRule[]
+  from: number
+  to: number
+  hours: Hours
+}
+const known = new WeakMap<TimeRule, Known>()
+
 /** Returns what the timeframes of a group say of `now`. Without any, all times are allowed. */
 export function stateAt(timeframes: readonly TimeRule[], now: number): Hours {
-  if (timeframes.length === 0) return ALWAYS
+  const [first] = timeframes
+  if (!first) return ALWAYS
+  const last = known.get(first)
+  if (last && last.from <= now && now < last.to && isSame(last.timeframes, timeframes)) return last.hours
+  const hours = hoursAt(timeframes, now)
+  // What has no edge soon is looked for again a day later.
+  const to = hours.until ?? hours.opens ?? now + DAY
+  known.set(first, { timeframes, from: now, to, hours })
+  return hours
+}
+
+const isSame = (one: readonly TimeRule[], other: readonly TimeRule[]) =>
+  one === other || (one.length === other.length && one.every((timeframe, at) => timeframe === other[at]))
+
+/** Whether one of the timeframes holds: found without looking for the end. */
+export function doHold(timeframes: readonly TimeRule[], now: number): boolean {
+  return timeframes.length === 0 || timeframes.some((one) => planOf(one).endOf(now) !== undefined)
+}
+
+function hoursAt(timeframes: readonly TimeRule[], now: number): Hours {
   const spans = timeframes.map((timeframe) => ({ timeframe, plan: planOf(timeframe) }))
   const endFrom = (time: number) => Math.max(...spans.map(({ plan }) => plan.endOf(time) ?? time))
   let end = endFrom(now)
@@ -76,12 +111,13 @@ export function stateAt(timeframes: readonly TimeRule[], now: number): Hours {
     const opens = Math.min(...spans.map(({ plan }) => plan.beginAfter(now)))
     return { isWithin: false, until: undefined, opens: finite(opens), isOvertimable: false }
   }
-  while (end < now + HORIZON) {
+  let isEndless = now + HORIZON <= end
+  while (!isEndless) {
     const next = endFrom(end)
     if (next === end) break
     end = next
+    isEndless = now + MEETING_HORIZON <= end
   }
-  const isEndless = now + HORIZON <= end
   const last = isEndless ? now : end - 1
   return {
     isWithin: true,
@@ -109,14 +145,14 @@ export function nextEdge(timeframes: readonly TimeRule[], now: number): number |
 
 /** Whether what began at `begin` may go on at `now`: within the timeframes, or in overtime. */
 export function mayGoOn(timeframes: readonly TimeRule[], begin: number, now: number): boolean {
-  return stateAt(timeframes, now).isWithin || isInOvertime(timeframes, begin, now)
+  return doHold(timeframes, now) || isInOvertime(timeframes, begin, now)
 }
 
 /** The window in which it began has to have held, and ended: not one that the clock has gone back before. */
 function isInOvertime(timeframes: readonly TimeRule[], begin: number, now: number): boolean {
-  if (now < begin) return false
-  const { isWithin, isOvertimable } = stateAt(timeframes, begin)
-  return isWithin && isOvertimable
+  if (now < begin || !timeframes.some(({ isOvertimable }) => isOvertimable)) return false
+  const hours = stateAt(timeframes, begin)
+  return hours.isWithin && hours.isOvertimable
 }
 
 /** Returns when a checkout has to end by these timeframes, or `now` if that has come; infinity for never. */

@@ -2,7 +2,7 @@
 import { type SqlBool, sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { Id } from '../model/objects.ts'
-import { stateAt, type TimeRule } from '../model/timeframes.ts'
+import { doHold, type TimeRule } from '../model/timeframes.ts'
 import { batchQuery } from './batches.ts'
 import { DEMANDS, rowConditions } from './conditions.ts'
 import { keptQuery } from './engine/kept-query.ts'
@@ -51,7 +51,7 @@ export function accessQueries({ db }: StoreContext): AccessQueries {
         others.map((id) => [id]),
       )
       const timeframes = await timeframesOfGroups(db, timed)
-      for (const row of timed) if (stateAt(timeframes(row), now).isWithin) found.add(row.userId)
+      for (const row of timed) if (doHold(timeframes(row), now)) found.add(row.userId)
       return found
     },
 
@@ -151,7 +151,7 @@ const groupsOf = keptQuery((db: Db, targetGroupId: Id) =>
 function wantedAt(now: number, isWithin: boolean): (row: TargetRow) => boolean {
   const known = new Map<readonly TimeRule[], boolean>()
   return ({ timeframes }) => {
-    const holds = known.get(timeframes) ?? stateAt(timeframes, now).isWithin
+    const holds = known.get(timeframes) ?? doHold(timeframes, now)
     known.set(timeframes, holds)
     return holds === isWithin
   }

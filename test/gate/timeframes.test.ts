@@ -139,6 +139,17 @@ describe('a session', () => {
     expect(await reviewedAt('22:00')).toEqual([{ type: 'stop', session: id, reason: OVER }])
   })
 
+  it('goes on in overtime with its connection when something else is changed', async () => {
+    await store.timeframes.update(day, { isOvertimable: true })
+    await world.gate.review()
+    const identity = await world.signIn('ops1')
+    expect((await world.gate.targets({ identity, protocol: 'VNC' })).total).toBe(1)
+    expect(await world.open({ identity, target: 'root@local:srv1:vnc' })).toMatchObject({ result: 'open' })
+    await reviewedAt('22:00')
+    await store.devices.update(world.estate.device.id, { description: 'web 2' })
+    expect(await reviewedAt('22:00')).toEqual([])
+  })
+
   it('goes on while timeframes meet, and follows a change of the group at once', async () => {
     const evening = await timeframe({
       periods: [{ startTime: '18:00', endTime: '02:00', weekDays: ['monday'] }],

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   dayOf,
+  endOfCheckout,
   isTimeZone,
   mayGoOn,
   minuteOf,
@@ -186,6 +187,37 @@ describe('the state of timeframes', () => {
     const begin = performance.now()
     for (let session = 0; session < 10_000; session++) stateAt(timeframes, at('2026-11-23T19:00:00Z'))
     expect(performance.now() - begin).toBeLessThan(2000)
+  })
+
+  it('is found soon of timeframes that meet all the year', () => {
+    const hourly = Array.from({ length: 24 }, (_, hour) => {
+      const time = (at: number) => `${String(at).padStart(2, '0')}:00`
+      return rule('Europe/Paris', { startTime: time(hour), endTime: time(hour + 1) })
+    })
+    const now = at('2026-11-23T19:00:00Z')
+    const begin = performance.now()
+    let kept = 0
+    for (let session = 0; session < 10_000; session++) {
+      if (mayGoOn(hourly, now - session * MINUTE, now)) kept += 1
+      // Several groups together are a new list each time.
+      if (endOfCheckout([...hourly], now - session, now) === Number.POSITIVE_INFINITY) kept += 1
+    }
+    expect(kept).toBe(20_000)
+    expect(performance.now() - begin).toBeLessThan(2000)
+  })
+
+  it('is worked out anew for other timeframes that begin with the same one, and for a clock that went back', () => {
+    const morning = rule('UTC', { startTime: '08:00', endTime: '12:00' })
+    const noon = rule('UTC', { startTime: '12:00', endTime: '14:00' })
+    const now = at('2026-11-23T09:00:00Z')
+    const untils = [[morning], [morning, noon], [morning]].map((some) => stateAt(some, now).until)
+    expect(untils).toEqual([12, 14, 12].map((hour) => at(`2026-11-23T${hour}:00:00Z`)))
+    expect(stateAt([morning], at('2026-11-23T13:00:00Z')).isWithin).toBe(false)
+    expect(stateAt([morning], at('2026-11-23T07:00:00Z'))).toMatchObject({
+      isWithin: false,
+      opens: at('2026-11-23T08:00:00Z'),
+    })
+    expect(stateAt([morning], at('2026-11-23T11:59:00Z')).isWithin).toBe(true)
   })
 })
 

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import type { UserGroup } from '../../model/objects.ts'
-import { ALL_THE_TIME } from '../../model/timeframes.ts'
+import { ALL_THE_TIME, MAX_TIMEFRAMES } from '../../model/timeframes.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
 import { registerCollection } from '../collection/collection.ts'
 import { referredIds } from '../collection/references.ts'
@@ -11,6 +11,7 @@ import { checkName, exact, name, names, partial, shown, text } from '../schema/f
 const groupName = name('unique', 'linux-admins')
 const timeframes = names(
   'its authorizations count while one of them holds; `allthetime` alone if none is named',
+  MAX_TIMEFRAMES,
 )
 const Create = exact({
   group_name: groupName,

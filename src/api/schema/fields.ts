@@ -44,8 +44,8 @@ export function text(description: string, maxLength = MAX_TEXT) {
   return Type.String({ maxLength, description })
 }
 
-export function names(description: string) {
-  return Type.Array(Type.String({ maxLength: 2048 }), { maxItems: MAX_LIST, description })
+export function names(description: string, maxItems = MAX_LIST) {
+  return Type.Array(Type.String({ maxLength: 2048 }), { maxItems, description })
 }
 
 export function oneOf<const V extends readonly string[]>(values: V, description: string) {
