@@ -171,13 +171,14 @@ export class Checkouts {
 
   /** Ends a checkout whose secret was changed, or is being changed, since it was read. @throws CheckoutError `changing` */
   async #requireUnchanged(
-    { id, accountId, approval }: Checkout,
+    checkout: Checkout,
     revision: number,
     clock: () => number,
   ): Promise<void> {
+    const { accountId } = checkout
     const isChanging = this.#secretChanges?.isChanging(accountId) ?? false
     if (!isChanging && (await this.#vault.revisionOf(accountId)) === revision) return
-    await this.#takeBack({ id, accountId, approval }, clock())
+    await this.#takeBack(checkout, clock())
     throw changing()
   }
 
