@@ -83,6 +83,7 @@ beforeEach(async () => {
     tickets: new Tickets(store.tickets, vault),
     invitations,
     grounds: groundsOn(store),
+    running: () => [],
     reasonAhead: async () => undefined,
     onWithdrawn: () => {},
     now: Date.now,

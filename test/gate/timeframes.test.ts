@@ -144,7 +144,7 @@ describe('a session', () => {
     await world.gate.review()
     const identity = await world.signIn('ops1')
     expect((await world.gate.targets({ identity, protocol: 'VNC' })).total).toBe(1)
-    expect(await world.open({ identity, target: 'root@local:srv1:vnc' })).toMatchObject({ result: 'open' })
+    expect(await world.open({ identity, target: 'root@local:srv1:vnc' })).toMatchObject({ result: 'opened' })
     await reviewedAt('22:00')
     await store.devices.update(world.estate.device.id, { description: 'web 2' })
     expect(await reviewedAt('22:00')).toEqual([])
