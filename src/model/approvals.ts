@@ -26,7 +26,7 @@ export const MAX_PENDING_PER_USER = 20
 export const MAX_PENDING = 10_000
 /** Requests that one user may make within an hour. */
 export const MAX_PER_HOUR = 200
-/** Milliseconds for which requests are kept that are over. Their events stay in the audit log. */
+/** Milliseconds for which ended requests are kept. Their events stay in the audit log. */
 export const KEEP_ENDED_MS = 400 * DAY
 /** Characters of a comment, which may have several lines, and of a ticket, which has one. */
 export const MAX_COMMENT = 1_000
@@ -149,7 +149,7 @@ export function expired(approval: Approval, now: number): Approval | Refusal {
   return { ...approval, state: 'expired', ended: { by: '', comment: '', time: approval.answerBy } }
 }
 
-/** Returns the detail that stays: of a request that is over the line alone, without the screen that approvers saw. */
+/** Returns the detail that stays: of an ended request the line alone, without the screen that approvers saw. */
 export function keptDetail({ state, detail }: Pick<Approval, 'state' | 'detail'>): string {
   return state === 'pending' ? detail : (detail.split('\n\n', 1)[0] ?? '')
 }

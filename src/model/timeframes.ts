@@ -73,7 +73,7 @@ export const MAX_TIMEFRAMES = 20
 
 const ALWAYS: Hours = { isWithin: true, until: undefined, opens: undefined, isOvertimable: true }
 
-/** What was worked out last for timeframes, by the first of them: it is the same from `from` until before `to`. */
+/** Latest result for timeframes, by the first of them: the same from `from` until before `to`. */
 interface Known {
   timeframes: readonly TimeRule[]
   from: number
@@ -89,7 +89,7 @@ export function stateAt(timeframes: readonly TimeRule[], now: number): Hours {
   const last = known.get(first)
   if (last && last.from <= now && now < last.to && isSame(last.timeframes, timeframes)) return last.hours
   const hours = hoursAt(timeframes, now)
-  // What has no edge soon is looked for again a day later.
+  // Looks again a day later at timeframes without an edge soon.
   const to = hours.until ?? hours.opens ?? now + DAY
   known.set(first, { timeframes, from: now, to, hours })
   return hours

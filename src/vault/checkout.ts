@@ -170,11 +170,7 @@ export class Checkouts {
   }
 
   /** Ends a checkout whose secret was changed, or is being changed, since it was read. @throws CheckoutError `changing` */
-  async #requireUnchanged(
-    checkout: Checkout,
-    revision: number,
-    clock: () => number,
-  ): Promise<void> {
+  async #requireUnchanged(checkout: Checkout, revision: number, clock: () => number): Promise<void> {
     const { accountId } = checkout
     const isChanging = this.#secretChanges?.isChanging(accountId) ?? false
     if (!isChanging && (await this.#vault.revisionOf(accountId)) === revision) return
@@ -407,7 +403,7 @@ export class Checkouts {
     return id === undefined || (approval !== undefined && holds(approval, now))
   }
 
-  /** Takes a checkout back whose secret was not handed out. @throws CheckoutError `not_out` if it is over already */
+  /** Takes a checkout back whose secret was not handed out. @throws CheckoutError `not_out` if it has ended already */
   async undo(
     user: Pick<User, 'id'>,
     account: Pick<Account, 'id'>,
