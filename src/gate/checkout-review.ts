@@ -75,12 +75,14 @@ export class CheckoutReview {
   async #end(checkout: Checkout, reason: string): Promise<void> {
     const { audit, now, secretChanges, store } = this.#options
     const fields = await fieldsOf(store, checkout)
+    // Its user may have returned it meanwhile.
+    if ((await store.checkouts.find(checkout.id))?.end !== undefined) return
     await audit.record('checkout.expired', { ...fields, reason })
     await secretChanges?.onReturn(checkout.accountId, 'checkin', String(fields.user ?? checkout.userId))
     try {
       await store.checkouts.end(checkout.id, now())
     } catch (error) {
-      // Its user has returned it meanwhile.
+      // Returned just now.
       if (!(error instanceof MissingReferenceError)) throw error
     }
     await secretChanges?.freed(checkout.accountId)

@@ -100,14 +100,17 @@ export class Review {
     const { bases, hours, now, running, stop } = this.#options
     const due = new Set(this.#lastSaid.take(now(), bases))
     const timed = new Set(hours.take(() => running))
-    if (due.size + timed.size === 0) return
+    const owed = this.#owed
+    if (due.size + timed.size === 0 && owed.isNothing) return
     const withdrawals = new Withdrawals()
     const isDue = (session: RunningSession) =>
-      session.isWithdrawn === undefined && (due.has(session.basis) || timed.has(session))
+      session.isWithdrawn === undefined &&
+      // The round in which the database went away has taken the time of those that are owed.
+      (due.has(session.basis) || timed.has(session) || owed.hasSession(session))
     await withdrawals.each(await chosen(running, isDue), async (session) => {
       const reason = due.has(session.basis) ? OVER : hours.flawOf(session)
       if (reason !== undefined) return stop(session, reason)
-      hours.again(session)
+      if (timed.has(session)) hours.again(session)
       return undefined
     })
     await withdrawals.tell()

@@ -57,11 +57,11 @@ export function checkoutRepository({ db, newId }: StoreContext): CheckoutReposit
     },
 
     async out(now) {
-      return (await notReturned(db).where('expires', '>', now).execute()).map(checkout)
+      return (await outNow(db, now)).map(checkout)
     },
 
     async expired(now, limit) {
-      const rows = await notReturned(db).where('expires', '<=', now).limit(limit).execute()
+      const rows = await expiredAt(db, now, limit)
       return rows.map(checkout)
     },
 
@@ -142,6 +142,15 @@ export function checkoutRepository({ db, newId }: StoreContext): CheckoutReposit
 
 const notReturned = (db: Db) =>
   db.selectFrom('checkouts').selectAll().where('end_time', 'is', null).orderBy('begin_time')
+
+/** Without an order, which would read all checkouts there have been. */
+const open = (db: Db) => db.selectFrom('checkouts').selectAll().where('end_time', 'is', null)
+
+const outNow = keptQuery((db: Db, now: number) => open(db).where('expires', '>', now))
+
+const expiredAt = keptQuery((db: Db, now: number, limit: number) =>
+  open(db).where('expires', '<=', now).orderBy('expires').limit(limit),
+)
 
 const activeOf = keptQuery((db: Db, accountId: Id, now: number) =>
   notReturned(db).where('account_id', '=', accountId).where('expires', '>', now),

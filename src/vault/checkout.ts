@@ -92,7 +92,7 @@ export interface ChangesInProgress {
   freed(accountId: Id): Promise<void>
 }
 
-type CheckoutStore = Pick<Store, 'approvals' | 'checkouts' | 'checkoutPolicies' | 'access'>
+type CheckoutStore = Pick<Store, 'approvals' | 'checkouts' | 'checkoutPolicies' | 'access' | 'users'>
 
 export class Checkouts {
   readonly #store: CheckoutStore
@@ -396,11 +396,25 @@ export class Checkouts {
     return checkout && checkout.end === undefined && now < checkout.expires ? checkout : undefined
   }
 
-  /** Whether the secret of a checkout may be handed out at `now`: it is out, and its approval was not revoked. */
+  /**
+   * Whether the secret of a checkout may be handed out at `now`: it is out, and neither user, right nor approval was lost
+   * before it was stored, when no review could find it.
+   */
   async mayHandOut({ checkoutId, approval: id }: CheckedOut, now: number): Promise<boolean> {
-    if (!(await this.out(checkoutId, now))) return false
-    const approval = id === undefined ? undefined : await this.#store.approvals.find(id)
-    return id === undefined || (approval !== undefined && holds(approval, now))
+    const checkout = await this.out(checkoutId, now)
+    const user = checkout && (await this.#store.users.find(checkout.userId))
+    if (!user || user.isDisabled || user.isLocked) return false
+    const rows = await this.#retrievals(user, { id: checkout.accountId })
+    if (id === undefined) {
+      const terms = retrievalTermsAt(rows, now)
+      return terms !== undefined && terms.quorum === undefined
+    }
+    const approval = await this.#store.approvals.find(id)
+    return (
+      approval !== undefined &&
+      holds(approval, now) &&
+      rows.some(({ authorizationId }) => authorizationId === approval.authorizationId)
+    )
   }
 
   /** Takes a checkout back whose secret was not handed out. @throws CheckoutError `not_out` if it has ended already */

@@ -569,6 +569,14 @@ it('a user is shown as locked by an administrator or by wrong passwords, and unl
   for (let attempt = 0; attempt < 10; attempt++) await signIn('wrong')
   expect((await signIn(password)).status).toBe(401)
   expect(await isLocked()).toBe(true)
+  // A table that is imported again must not make a lock of it.
+  const { text } = await call('GET', '/export/users')
+  const [head = [], ...rows] = text
+    .slice(1)
+    .split(/\r?\n/)
+    .map((line) => line.split(/[,;]/))
+  const row = rows.find(([name]) => name === 'shut') ?? []
+  expect(row[head.indexOf('is_locked')]).toBe('false')
   await must('PUT', '/users/shut', { is_locked: false })
   expect(await isLocked()).toBe(false)
   expect((await signIn(password)).status).toBe(200)

@@ -22,6 +22,7 @@ const FIELDS = [...new Set(Object.values(SEARCHABLE).flatMap((fields) => Object.
 const PATHS = Object.keys(SEARCHABLE).map((path) =>
   path
     .replace('localdomains/:domain', 'localdomains/local')
+    .replace('accounts/:ref', 'accounts/root@local@srv1')
     .replace(':device', 'srv1')
     .replace(':domain', 'corp'),
 )

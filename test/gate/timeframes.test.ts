@@ -174,6 +174,23 @@ describe('a session', () => {
     store.reach = reach
   })
 
+  it('ends while the database is away, though it went away in the round of the end', async () => {
+    const { id } = await world.opened()
+    await world.gate.review()
+    const { reach } = store
+    const { grants } = store.access
+    store.access.grants = async () => {
+      throw new Error('gone')
+    }
+    world.clock.now = at('18:00')
+    await expect(world.gate.review()).rejects.toThrow('gone')
+    notices.splice(0)
+    store.reach = { ...reach, away: { since: 0 } as never }
+    expect(await reviewedAt('18:01')).toEqual([{ type: 'stop', session: id, reason: OVER }])
+    store.reach = reach
+    store.access.grants = grants
+  })
+
   it('follows a timeframe that another process changes', async () => {
     const { id } = await world.opened()
     await world.gate.review()
@@ -187,6 +204,27 @@ describe('a session', () => {
 })
 
 describe('a checkout', () => {
+  it('whose user is disabled, or loses the right, while it is stored hands nothing out', async () => {
+    const { user } = world.estate
+    const { create } = store.checkouts
+    for (const [lost, back] of [
+      [{ isDisabled: true }, { isDisabled: false }],
+      [{ groupIds: [] }, { groupIds: user.groupIds }],
+    ]) {
+      store.checkouts.create = async (...given) => {
+        await store.users.update(user.id, lost!)
+        await world.gate.review()
+        return await create(...given)
+      }
+      const out = await checkout()
+      expect(await checkouts.mayHandOut(out, world.clock.now)).toBe(false)
+      await checkouts.undo(user, world.estate.account, out, world.clock.now)
+      await store.users.update(user.id, back!)
+    }
+    store.checkouts.create = create
+    expect(await checkouts.mayHandOut(await checkout(), world.clock.now)).toBe(true)
+  })
+
   it('expires no later than the timeframe, nor is it extended beyond', async () => {
     await store.checkoutPolicies.update('00000000000000000000000201', { extension: 600 })
     world.clock.now = at('17:30')

@@ -101,6 +101,8 @@ it('find a sign-in, a session and what a review asks by indexes', async () => {
     await store.domains.sealedAuthority(domain.id)
     await store.checkouts.active(account.id, 5)
     await store.checkouts.ofUser(user.id, 5)
+    await store.checkouts.out(5)
+    await store.checkouts.expired(5, 10)
     await store.hostKeys.ofService(service.id)
     await store.audit.append([{ sequence: 1, time: 1, code: 'x', json: '{}', hash: new Uint8Array(32) }])
     await store.audit.range(1, 10)

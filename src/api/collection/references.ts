@@ -192,8 +192,11 @@ export class Names {
   readonly #services: Batch<Named<'services'>>
   readonly #domains: Batch<Named<'domains'>>
   readonly #accounts: Batch<Named<'accounts'>>
+  /** The answer is a table, which may be imported later: nothing that ends by itself belongs in it. */
+  readonly isForTable: boolean
 
-  constructor({ names }: Store) {
+  constructor({ names }: Pick<Store, 'names'>, { isForTable = false } = {}) {
+    this.isForTable = isForTable
     this.#users = new Batch(names.users)
     this.#userGroups = new Batch(names.userGroups)
     this.#timeframes = new Batch(names.timeframes)

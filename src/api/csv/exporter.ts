@@ -26,7 +26,7 @@ export async function* exportTable(
   const turns = new Turns()
   yield BOM + linesOf([headerOf(columns.map((column) => column.name))], separator)
   const lines = async (resource: AnyResource, objects: readonly { id: Id }[], device?: string) => {
-    const names = new Names(store)
+    const names = new Names(store, { isForTable: true })
     const shown: Body[] = await Promise.all(objects.map((object) => resource.show(object, names)))
     const views = table.written ? shown.map(table.written) : shown
     const rows = views.map((view) => rowOf(columns, device === undefined ? view : { ...view, device }))

@@ -141,7 +141,7 @@ class Planner {
     const turns = new Turns()
     let group: Entry[] = []
     const planGroup = async () => {
-      const names = new Names(this.#store)
+      const names = new Names(this.#store, { isForTable: true })
       const planned = await Promise.all(group.map((entry) => this.#tryOne(entry, names)))
       for (const one of planned) if (one) rows.push(one)
       group = []

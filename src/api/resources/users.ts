@@ -255,7 +255,7 @@ export function userResource(context: ResourceContext) {
       user_auths: user.userAuths,
       ssh_public_keys: user.sshPublicKeys,
       is_disabled: user.isDisabled,
-      is_locked: user.isLocked === true || (await isLockedOut(user.userName, read)),
+      is_locked: user.isLocked === true || (!read.isForTable && (await isLockedOut(user.userName, read))),
       expiration_date: user.expirationDate === undefined ? null : timeText(user.expirationDate),
       ip_source: user.ipSource,
       groups: await read.userGroups(user.groupIds),
