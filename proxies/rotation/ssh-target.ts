@@ -1,11 +1,11 @@
 /** A target over SSH, for plugins: signs in with one secret at a host with a pinned key, and runs commands there. */
 import { Buffer } from 'node:buffer'
 import ssh2, { type AnyAuthMethod, type ClientChannel } from 'ssh2'
-import type { ChangeTarget, SignIn } from '../../src/contract/change.ts'
+import type { SignIn } from '../../src/contract/change.ts'
 import { dial } from '../net/dial.ts'
 import { negotiationFailure, targetAlgorithms } from '../ssh/transport/target-algorithms.ts'
 import { TargetError } from '../wording/errors.ts'
-import { ChangeError, said, timedOut } from './plugin.ts'
+import { ChangeError, type PluginTarget, said, timedOut } from './plugin.ts'
 
 /** Bytes of a command's output; more is a flood. */
 const MAX_OUTPUT = 256 * 1024
@@ -43,9 +43,11 @@ export class SshTarget {
   /**
    * Signs in. @throws ChangeError: `refused_sign_in` only if the target has judged the secret and refused it
    */
-  static async open(target: ChangeTarget, as: SignIn, signal: AbortSignal): Promise<SshTarget> {
-    const { hostKeys = [] } = target.trust
-    if (hostKeys.length === 0) throw new ChangeError('untrusted', 'no host key of the target is pinned')
+  static async open(target: PluginTarget, as: SignIn, signal: AbortSignal): Promise<SshTarget> {
+    const { judgeHostKey } = target
+    const { hostKeys = [], hostKeyPolicy } = target.trust
+    if (hostKeys.length === 0 && !judgeHostKey)
+      throw new ChangeError('untrusted', 'no host key of the target is pinned')
     const name = `${target.host}:${target.port}`
     const socket = await dial(target.host, target.port, { name, signal }).catch((error: unknown) => {
       if (signal.aborted) throw timedOut()
@@ -55,7 +57,13 @@ export class SshTarget {
     const client = new ssh2.Client()
     const opened = new SshTarget(client, signal)
     const attempts = new Attempts(as)
-    let isUntrusted = false
+    let refusal: string | undefined
+    const judge =
+      judgeHostKey ??
+      (async (key: Buffer) =>
+        hostKeys.some((known) => Buffer.from(known, 'base64').equals(key))
+          ? undefined
+          : 'the target showed another host key than the pinned ones')
     let failure: Error & { level?: string } = new Error('the target closed the connection')
     const end = () => {
       socket.destroy()
@@ -73,12 +81,15 @@ export class SshTarget {
         client.connect({
           sock: socket,
           username: as.login,
-          algorithms: targetAlgorithms([], hostKeys.map(typeOf), false),
+          algorithms: targetAlgorithms([], hostKeys.map(typeOf), hostKeyPolicy === 'ca'),
           keepaliveInterval: 0,
           readyTimeout: 0,
-          hostVerifier: (key: Buffer) => {
-            isUntrusted = !hostKeys.some((known) => Buffer.from(known, 'base64').equals(key))
-            return !isUntrusted
+          hostVerifier: (key: Buffer, verified: (isTrusted: boolean) => void) => {
+            const judged = (why: string | undefined) => {
+              refusal = why
+              verified(why === undefined)
+            }
+            judge(key).then(judged, () => judged('its host key could not be judged'))
           },
           authHandler: (methodsLeft: string[] | null, isPartial, next) =>
             next(attempts.next(methodsLeft, isPartial) as AnyAuthMethod),
@@ -91,8 +102,7 @@ export class SshTarget {
       signal.removeEventListener('abort', end)
       if (signal.aborted) throw timedOut()
       if (error instanceof ChangeError) throw error
-      if (isUntrusted)
-        throw new ChangeError('untrusted', 'the target showed another host key than the pinned ones')
+      if (refusal !== undefined) throw new ChangeError('untrusted', refusal)
       if (failure.level === 'client-authentication') throw attempts.refusal(as.login)
       const { message } = failure
       throw new ChangeError('unreachable', negotiationFailure(message) ?? said(message))

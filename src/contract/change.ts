@@ -2,6 +2,7 @@
  * Changes of secrets at targets, as the broker asks a changer for them (proxies/rotation): plain data of one job,
  * with no database, master key or API behind it.
  */
+import type { CageReport } from '../confine/report.ts'
 
 /** A target, as the broker knows it. */
 export interface ChangeTarget {
@@ -18,6 +19,10 @@ export interface ChangeTarget {
 export interface Trust {
   /** SSH: blobs of the pinned host keys (RFC 4253 6.6), base64. Without one nothing is sent. */
   hostKeys?: readonly string[]
+  /** SSH: the proof of a host key instead of a pin; the changer asks the broker, which judges. */
+  hostKeyPolicy?: 'ca' | 'dns'
+  /** SSH: authorities for host keys, of the connection policy. */
+  hostAuthorities?: readonly string[]
   /** TLS: certificates of authorities, PEM; the system's if absent. */
   certificates?: string
 }
@@ -83,7 +88,7 @@ export interface RetiredSecret {
 }
 
 /** Version of the messages between the broker and a changer. */
-export const CHANGER_VERSION = 1
+export const CHANGER_VERSION = 2
 
 export type ChangeJob =
   | { work: 'verify'; plugin: string; target: ChangeTarget; as: SignIn }
@@ -95,9 +100,15 @@ export type ToChanger =
   | { type: 'begin'; version: number }
   | { type: 'job'; id: number; job: ChangeJob; timeoutMs: number }
   | { type: 'cancel'; id: number }
+  /** Judgement of a host key; `refusal`: why it is not trusted. */
+  | { type: 'judged'; id: number; question: number; refusal?: string }
 
 /** From a changer to the broker. */
 export type FromChanger =
-  | { type: 'ready'; version: number }
+  | { type: 'ready'; version: number; cage: CageReport }
+  /** Asks whether a host key is trusted, for a target whose policy names no pinned ones. `key`: base64. */
+  | { type: 'host_key'; id: number; question: number; key: string }
+  /** A fault was caught that may have left more behind than its job: the process is to get no other job. */
+  | { type: 'faulted' }
   | { type: 'done'; id: number; verdict?: Verdict }
   | { type: 'failed'; id: number; code: ChangeErrorCode; message: string }

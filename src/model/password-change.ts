@@ -45,12 +45,14 @@ export interface PasswordChangePolicy extends PasswordRules {
   timeZone: string
   /** Seconds after which a secret is overdue. */
   maxAge?: number
+  /** Whether the administrator sets a secret that a check has found refused. */
+  isReconciled: boolean
   isFactory: boolean
 }
 
 export const DEFAULT_PASSWORD_CHANGE_POLICY: Id = '00000000000000000000000501'
 
-export const CHANGE_CAUSES = ['checkin', 'session', 'schedule', 'demand'] as const
+export const CHANGE_CAUSES = ['checkin', 'session', 'schedule', 'demand', 'mismatch'] as const
 export type ChangeCause = (typeof CHANGE_CAUSES)[number]
 
 export const CHANGE_OUTCOMES = ['changed', 'failed', 'unknown', 'valid', 'mismatch'] as const
@@ -63,7 +65,7 @@ export interface SecretJob {
   type: CredentialType
   kind: 'change' | 'check'
   cause: ChangeCause
-  /** User who has asked, or whose check-in it follows; empty for a schedule. */
+  /** User who has asked, or whose check-in it follows; empty for a schedule and for a mismatch that a check has found. */
   user: string
   /** Whether it waits for no checkout. */
   isForced: boolean
@@ -79,6 +81,17 @@ export interface SecretJob {
   /** Of the last failure: a code of contract/change.ts, or of the broker's own. */
   code?: string
   message?: string
+}
+
+/** When the secrets of a domain are changed or checked next. Times in milliseconds since the epoch. */
+export interface SecretSchedule {
+  domainId: Id
+  kind: SecretJob['kind']
+  period: string
+  timeZone: string
+  /** When `next` was found. */
+  since: number
+  next: number
 }
 
 /** Returns the characters of each class that may occur. */

@@ -1,9 +1,18 @@
 /** Finds out where and how an account's secret is changed. */
-import type { ChangeTarget, SignIn, SignInSecret } from '../contract/change.ts'
+import type { ChangeTarget, SignIn, SignInSecret, Trust } from '../contract/change.ts'
 import { CHANGE_PLUGINS, type ChangePluginKind, type ChangePluginName } from '../model/change-plugins.ts'
-import type { Account, CredentialType, Device, Domain, DomainChange, Id } from '../model/objects.ts'
+import {
+  type Account,
+  type CredentialType,
+  type Device,
+  type Domain,
+  type DomainChange,
+  FACTORY_CONNECTION_POLICIES,
+  type Id,
+  type Service,
+} from '../model/objects.ts'
 import type { PasswordChangePolicy } from '../model/password-change.ts'
-import type { Store } from '../store/store.ts'
+import type { PlacedAccount, Store } from '../store/store.ts'
 import type { Credential } from '../vault/credentials.ts'
 
 export interface ChangePlace {
@@ -20,17 +29,31 @@ export interface ChangePlace {
 
 type PlaceStore = Pick<
   Store,
-  'accounts' | 'domains' | 'devices' | 'services' | 'hostKeys' | 'passwordChangePolicies'
+  | 'accounts'
+  | 'connectionPolicies'
+  | 'domains'
+  | 'devices'
+  | 'hostKeys'
+  | 'passwordChangePolicies'
+  | 'services'
 >
 
 export const kindOf = (plugin: string): ChangePluginKind | undefined =>
   Object.hasOwn(CHANGE_PLUGINS, plugin) ? CHANGE_PLUGINS[plugin as ChangePluginName] : undefined
 
-/** Returns where the account's secret is changed, or why it cannot be. */
-export async function placeOf(store: PlaceStore, accountId: Id): Promise<ChangePlace | string> {
+/** Returns the account, if it is there, and where its secret is changed, or why it cannot be. */
+export async function placeOf(
+  store: PlaceStore,
+  accountId: Id,
+): Promise<{ placed: PlacedAccount | undefined; place: ChangePlace | string }> {
   const [placed] = await store.accounts.meant({ account: accountId }, 1)
-  if (!placed) return 'the account is gone'
-  const { account, device } = placed
+  return { placed, place: placed ? await configured(store, placed) : 'the account is gone' }
+}
+
+async function configured(
+  store: PlaceStore,
+  { account, device }: PlacedAccount,
+): Promise<ChangePlace | string> {
   const domain = await store.domains.find(account.domainId)
   const change = domain?.change
   if (!domain || !change?.isEnabled) return "the account's domain does not change passwords"
@@ -62,6 +85,7 @@ async function targetOf(
   const service = kind.protocols
     .flatMap((protocol) => services.filter((one) => one.protocol === protocol))
     .find(() => true)
+  const vouched = service?.protocol === 'SSH' ? await vouchedBy(store, service) : undefined
   const pinned = service ? await store.hostKeys.ofService(service.id) : []
   const hostKeys = [
     ...pinned
@@ -75,10 +99,23 @@ async function targetOf(
     ...(service && { protocol: service.protocol }),
     parameters,
     trust: {
-      ...(hostKeys.length > 0 && { hostKeys }),
+      ...(vouched ?? (hostKeys.length > 0 && { hostKeys })),
       ...(typeof ca === 'string' && { certificates: ca }),
     },
   }
+}
+
+/** Returns what vouches for the service's host key, or undefined if it is pinned. */
+async function vouchedBy(
+  store: PlaceStore,
+  { connectionPolicyId, hostKeyPolicy, protocol }: Service,
+): Promise<Pick<Trust, 'hostAuthorities' | 'hostKeyPolicy'> | undefined> {
+  const policyId = connectionPolicyId ?? FACTORY_CONNECTION_POLICIES[protocol]
+  const policy = await store.connectionPolicies.find(policyId)
+  const decided = hostKeyPolicy ?? policy?.hostKeyPolicy
+  if (decided === 'dns') return { hostKeyPolicy: decided }
+  if (decided === 'ca') return { hostKeyPolicy: decided, hostAuthorities: policy?.ssh.hostCaKeys ?? [] }
+  return undefined
 }
 
 /** Returns the keys in lines of known_hosts, or of public keys. */

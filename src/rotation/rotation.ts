@@ -2,6 +2,7 @@
  * Changes and checks of secrets: asked for by users, check-ins and schedules, stored as jobs, and done some at a time. A broker
  * that starts goes on with those that it finds.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { Account, CredentialType, Domain, Id, SessionRecord } from '../model/objects.ts'
 import { DEFAULT_CHECKOUT_POLICY } from '../model/objects.ts'
@@ -10,10 +11,11 @@ import { MissingReferenceError } from '../store/engine/errors.ts'
 import type { AskedJob, Store } from '../store/store.ts'
 import type { Credential } from '../vault/credentials.ts'
 import type { Vault } from '../vault/vault.ts'
+import { LEASE_MS } from './attempt.ts'
 import type { Changer } from './changer.ts'
-import { LEASE_MS, Machine } from './machine.ts'
+import { Machine } from './machine.ts'
 import { kindOf } from './place.ts'
-import { nextRun } from './schedule.ts'
+import { runSchedules } from './schedule.ts'
 
 /** Jobs in progress. */
 export const MAX_AT_ONCE = 32
@@ -47,7 +49,10 @@ export class Rotation {
   #looks: NodeJS.Timeout | undefined
   #filling: Promise<void> | undefined
   #isAskedAgain = false
-  #isStopped = false
+  #looking: Promise<void> | undefined
+  /** Accounts of jobs in progress whose checkout or session has ended meanwhile. */
+  readonly #freed = new Set<Id>()
+  readonly #stopping = new AbortController()
 
   constructor(options: RotationOptions) {
     this.#options = options
@@ -56,6 +61,7 @@ export class Rotation {
       ...{ store, vault, audit, changer, now },
       hold: (accountId) => this.#hold(accountId),
       onChanged: (accountId, user) => this.#endCheckouts(accountId, user),
+      pause: (ms) => sleep(ms, undefined, { signal: this.#stopping.signal }).catch(() => undefined),
     })
   }
 
@@ -69,10 +75,11 @@ export class Rotation {
 
   /** Resolves when no job is in progress, and none begins any more. The changer has to be ended before. */
   async stop(): Promise<void> {
-    this.#isStopped = true
+    this.#stopping.abort()
     clearInterval(this.#looks)
     for (const waiting of this.#waiting.values()) for (const resolve of waiting) resolve()
     this.#waiting.clear()
+    await this.#looking
     await this.#filling
     await Promise.all([...this.#running.values()].map(({ done }) => done))
   }
@@ -97,6 +104,12 @@ export class Rotation {
     await Promise.race([done, late])
     clearTimeout(timer)
     return !this.isChanging(accountId)
+  }
+
+  /** Whether the account has a secret of these types that its domain changes. */
+  async changes(account: Account, types: readonly CredentialType[]): Promise<boolean> {
+    const changed = changeable(await this.#options.store.domains.find(account.domainId))
+    return types.some((type) => changed.includes(type) && account.credentialTypes.includes(type))
   }
 
   /**
@@ -153,6 +166,8 @@ export class Rotation {
   /** Reports that a checkout or session has ended: changes that waited for it may begin. */
   async freed(accountId: Id): Promise<void> {
     const { store, now } = this.#options
+    // One that finds the account in use only now ends its attempt later, and would wait for an end that has been.
+    if (this.#running.has(accountId)) this.#freed.add(accountId)
     await store.secretJobs.wake(accountId, now())
     this.kick()
   }
@@ -161,7 +176,7 @@ export class Rotation {
   async attempted(id: Id, ms: number): Promise<SecretJob | undefined> {
     const { store } = this.#options
     const before = await store.secretJobs.find(id)
-    if (!before || before.ended !== undefined || ms <= 0 || this.#isStopped) return before
+    if (!before || before.ended !== undefined || ms <= 0 || this.#stopping.signal.aborted) return before
     let timer: NodeJS.Timeout | undefined
     await new Promise<void>((resolve) => {
       const waiting = this.#waiting.get(id) ?? new Set()
@@ -192,54 +207,30 @@ export class Rotation {
       })
   }
 
-  async #look(): Promise<void> {
-    if (this.#options.store.reach.away) return
-    try {
-      await this.#runSchedules()
-    } catch (error) {
-      this.#options.onError(error)
-    }
-    this.kick()
-  }
-
-  async #runSchedules(): Promise<void> {
-    const { store, now } = this.#options
-    const time = now()
-    for (const { domainId, policyId, plugin, ...ran } of await store.secretJobs.schedules(time)) {
-      const policy = await store.passwordChangePolicies.find(policyId)
-      const types = kindOf(plugin)?.credentials
-      if (!policy || !types) continue
-      for (const [kind, period, field] of [
-        ['change', policy.changePeriod, 'changed'],
-        ['check', policy.checkPeriod, 'checked'],
-      ] as const) {
-        // A clock that was set back, or a time that has passed while no broker ran, makes one run.
-        if (period === undefined || nextRun(period, policy.timeZone, Math.min(ran[field], time)) > time)
-          continue
-        const asked = {
-          kind,
-          cause: 'schedule',
-          user: '',
-          isForced: false,
-          due: time,
-          created: time,
-        } as const
-        await store.secretJobs.addForDomain(domainId, { [field]: time }, types, asked)
-      }
-    }
+  /** Looks for runs of schedules and for jobs that are due; joins a look in progress. */
+  #look(): Promise<void> {
+    const { store, now, onError } = this.#options
+    if (store.reach.away || this.#stopping.signal.aborted) return Promise.resolve()
+    this.#looking ??= runSchedules(store, now())
+      .catch(onError)
+      .then(() => {
+        this.#looking = undefined
+        this.kick()
+      })
+    return this.#looking
   }
 
   async #fill(): Promise<void> {
     const { store, now } = this.#options
     for (;;) {
-      if (this.#isStopped || store.reach.away) return
+      if (this.#stopping.signal.aborted || store.reach.away) return
       const free = MAX_AT_ONCE - this.#running.size
       if (free <= 0) return
       const busy = await this.#busyDomains()
       const due = await store.secretJobs.due(now(), READ_AT_ONCE, busy)
       let begun = 0
       for (const job of due) {
-        if (begun >= free || this.#isStopped) break
+        if (begun >= free || this.#stopping.signal.aborted) break
         if (this.#running.has(job.accountId) || !(await this.#hasRoom(job.domainId))) continue
         const claimed = await store.secretJobs.claim(job.id, now(), now() + LEASE_MS)
         if (!claimed) continue
@@ -251,14 +242,19 @@ export class Rotation {
   }
 
   #begin(job: SecretJob, domainId: Id): void {
+    const { store, now } = this.#options
     const done = this.#machine
       .run(job)
       .catch((error: unknown) => this.#options.onError(error, job.id))
-      .then(() => {
+      .then(async () => {
         this.#running.delete(job.accountId)
+        if (this.#freed.delete(job.accountId)) await store.secretJobs.wake(job.accountId, now())
+      })
+      .catch((error: unknown) => this.#options.onError(error, job.id))
+      .then(() => {
         for (const resolve of this.#waiting.get(job.id) ?? []) resolve()
         this.#waiting.delete(job.id)
-        if (!this.#isStopped) this.kick()
+        if (!this.#stopping.signal.aborted) this.kick()
       })
     this.#running.set(job.accountId, { domainId, kind: job.kind, done })
   }

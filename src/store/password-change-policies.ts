@@ -3,7 +3,7 @@ import type { PasswordChangePolicy, SshKeyType } from '../model/password-change.
 import { FactoryError } from './engine/errors.ts'
 import type { Db, PasswordChangePolicyRow, StoreContext } from './migrations/schema.ts'
 import { namedRepository } from './named.ts'
-import { cleared, key, refuseInUse, setColumns } from './query.ts'
+import { cleared, flag, key, refuseInUse, setColumns } from './query.ts'
 import { column, nullable } from './searchable.ts'
 import type { Repository } from './store.ts'
 
@@ -22,6 +22,7 @@ export const PASSWORD_CHANGE_POLICY_FIELDS = {
   check_period: nullable('text', 'check_period'),
   time_zone: column('text', 'time_zone'),
   max_age: nullable('integer', 'max_age'),
+  reconcile: column('flag', 'reconcile'),
   is_factory: column('flag', 'is_factory'),
   id: column('id', 'id'),
 } as const
@@ -54,6 +55,7 @@ export function passwordChangePolicyRepository(context: StoreContext): Repositor
           check_period: object.checkPeriod ?? null,
           time_zone: object.timeZone,
           max_age: object.maxAge ?? null,
+          reconcile: Number(object.isReconciled),
           is_factory: 0,
         })
         .execute()
@@ -75,6 +77,7 @@ export function passwordChangePolicyRepository(context: StoreContext): Repositor
         check_period: cleared(change, 'checkPeriod'),
         time_zone: change.timeZone,
         max_age: cleared(change, 'maxAge'),
+        reconcile: flag(change.isReconciled),
       })
     },
 
@@ -126,6 +129,7 @@ export function policy(row: PasswordChangePolicyRow): PasswordChangePolicy {
     ...(row.check_period !== null && { checkPeriod: row.check_period }),
     timeZone: row.time_zone,
     ...(row.max_age !== null && { maxAge: row.max_age }),
+    isReconciled: row.reconcile !== 0,
     isFactory: row.is_factory !== 0,
   }
 }

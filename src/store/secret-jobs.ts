@@ -6,6 +6,7 @@ import { ChangedError, DuplicateError } from './engine/errors.ts'
 import type { Db, SecretJobRow, StoreContext } from './migrations/schema.ts'
 import { listed, requireIds, write } from './query.ts'
 import { column, nullable } from './searchable.ts'
+import { putSchedules, scheduleQueries } from './secret-schedules.ts'
 import type { AskedJob, Leaving, PendingRole, SecretJobRepository } from './store.ts'
 
 const TYPE = 'change of a secret'
@@ -22,6 +23,12 @@ export const SECRET_JOB_FIELDS = {
   outcome: column('label', 'outcome'),
   id: column('id', 'id'),
 } as const
+
+const OF_JOB = sql`from accounts as a where a.id = secret_jobs.account_id`
+export const DOMAIN_JOB_FIELDS = {
+  ...SECRET_JOB_FIELDS,
+  account: { kind: 'name' as const, value: sql<string>`(select a.name_key ${OF_JOB})` },
+}
 
 export function secretJobRepository({ db, newId }: StoreContext): SecretJobRepository {
   const open = (from: Db) =>
@@ -142,8 +149,7 @@ export function secretJobRepository({ db, newId }: StoreContext): SecretJobRepos
             .executeTakeFirst()
           if ((numInsertedOrUpdatedRows ?? 0n) > 0n) jobs.push(job(row))
         }
-        if (schedule)
-          await tx.updateTable('secret_schedules').set(schedule).where('domain_id', '=', domainId).execute()
+        if (schedule) await putSchedules(tx, [schedule])
         return jobs
       }),
 
@@ -309,65 +315,22 @@ export function secretJobRepository({ db, newId }: StoreContext): SecretJobRepos
         page,
       ),
 
-    async schedules(now) {
-      await inTransaction(db, async (tx) => {
-        await tx
-          .insertInto('secret_schedules')
-          .columns(['domain_id', 'changed', 'checked'])
-          .expression((from) =>
-            from
-              .selectFrom('domains')
-              .select(['id', sql.val(now).as('changed'), sql.val(now).as('checked')])
-              .where('change_enabled', '=', 1)
-              .where(sql<boolean>`id not in (select domain_id from secret_schedules)`),
-          )
-          .execute()
-      })
-      const rows = await db
-        .selectFrom('secret_schedules as s')
-        .innerJoin('domains as d', 'd.id', 's.domain_id')
-        .select(['s.domain_id', 's.changed', 's.checked', 'd.change_policy_id', 'd.change_plugin'])
-        .where('d.change_enabled', '=', 1)
-        .execute()
-      return rows.map((row) => ({
-        domainId: row.domain_id,
-        changed: row.changed,
-        checked: row.checked,
-        policyId: row.change_policy_id ?? '',
-        plugin: row.change_plugin,
-      }))
-    },
+    listOfDomain: (domainId, page) =>
+      listed(
+        db
+          .selectFrom('secret_jobs')
+          .selectAll('secret_jobs')
+          .select(sql<string>`(select a.account_name ${OF_JOB})`.as('account_name'))
+          .where('account_id', 'in', (from) =>
+            from.selectFrom('accounts').select('accounts.id').where('accounts.domain_id', '=', domainId),
+          ),
+        ({ account_name, ...row }) => ({ ...job(row), accountName: account_name }),
+        DOMAIN_JOB_FIELDS,
+        ['-created'],
+        page,
+      ),
 
-    async figures(now) {
-      const [row] = await db
-        .selectFrom('accounts as a')
-        .innerJoin('domains as d', 'd.id', 'a.domain_id')
-        .innerJoin('password_change_policies as p', 'p.id', 'd.change_policy_id')
-        .select([
-          sql<number>`count(*)`.as('managed'),
-          sql<number>`coalesce(sum(case when p.max_age is not null
-            and coalesce(a.secret_changed, 0) + p.max_age * 1000 < ${now} then 1 else 0 end), 0)`.as(
-            'overdue',
-          ),
-          sql<number>`coalesce(sum(case when a.secret_state = 'mismatch' then 1 else 0 end), 0)`.as(
-            'mismatch',
-          ),
-          sql<number>`coalesce(sum(case when a.secret_state = 'unknown' then 1 else 0 end), 0)`.as('unknown'),
-          sql<number>`coalesce(sum(case when a.secret_state = 'pending' then 1 else 0 end), 0)`.as('pending'),
-        ])
-        .where('d.change_enabled', '=', 1)
-        .where(sql<boolean>`exists (select 1 from account_credentials c where c.account_id = a.id)`)
-        .execute()
-      const { managed = 0, overdue = 0, mismatch = 0, unknown = 0, pending = 0 } = row ?? {}
-      const number = (value: unknown) => Number(value)
-      return {
-        managed: number(managed),
-        overdue: number(overdue),
-        mismatch: number(mismatch),
-        unknown: number(unknown),
-        pending: number(pending),
-      }
-    },
+    ...scheduleQueries(db),
   }
 }
 

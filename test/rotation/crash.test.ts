@@ -4,6 +4,7 @@
  */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { DEFAULT_PASSWORD_CHANGE_POLICY } from '../../src/model/password-change.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { Machine } from '../../src/rotation/machine.ts'
 import { Rotation } from '../../src/rotation/rotation.ts'
@@ -66,6 +67,7 @@ async function runUntil(
     changer: dying(target),
     hold: async () => () => undefined,
     onChanged: async () => undefined,
+    pause: async () => undefined,
     now: () => now,
   })
   const [due] = await store.secretJobs.due(now, 1, [])
@@ -258,6 +260,54 @@ it('has the administrator set a secret that the target does not know, or says th
     const { items } = await temp.store.secretJobs.list(world.account.id)
     expect(items).toMatchObject([{ outcome: withoutAdmin ? 'mismatch' : 'changed' }])
     expect(target.passwords.get('svc')).toBe(withoutAdmin ? 'set by hand' : await world.stored())
+  }
+})
+
+it('finds a change that is made between the two sign-ins that look for it', async () => {
+  const world = await rotationWorld({ temp, withoutAdmin: true })
+  const target = new FakeTarget()
+  target.script = ['good', 'good', 'late']
+  // Refuses the wrong one and the next one; has the next one when it is asked for the stored one.
+  target.lateBy = 2
+  await ask(world, 0)
+  await runs(world, target, 0)
+  const { items } = await temp.store.secretJobs.list(world.account.id)
+  expect(items).toMatchObject([{ outcome: 'changed' }])
+  expect(await world.stored()).toBe(target.passwords.get('svc'))
+})
+
+it('has the administrator set a secret that a check finds refused, if the policy says so', async () => {
+  for (const [isReconciled, isKept] of [
+    [true, false],
+    [false, false],
+    [true, true],
+  ]) {
+    const world = await rotationWorld({ temp })
+    const target = new FakeTarget()
+    const policy = await temp.store.passwordChangePolicies.create({
+      ...(await temp.store.passwordChangePolicies.find(DEFAULT_PASSWORD_CHANGE_POLICY))!,
+      policyName: `policy of ${world.domain.domainName}`,
+      isReconciled: isReconciled!,
+    })
+    await temp.store.domains.update(world.domain.id, {
+      change: { ...world.domain.change!, policyId: policy.id },
+    })
+    if (isKept) await temp.store.accounts.update(world.account.id, { isKept })
+    target.passwords.set('svc', 'set by hand')
+    await ask(world, 1, 'check')
+    await runs(world, target, 1)
+    await runs(world, target, 2)
+    const { items } = await temp.store.secretJobs.list(world.account.id)
+    const outcomes = items.map(({ kind, cause, outcome }) => [kind, cause, outcome])
+    expect(outcomes).toContainEqual(['check', 'schedule', 'mismatch'])
+    const isSet = isReconciled === true && isKept === false
+    expect(outcomes.filter(([kind]) => kind === 'change')).toEqual(
+      isSet ? [['change', 'mismatch', 'changed']] : [],
+    )
+    expect(target.passwords.get('svc')).toBe(isSet ? await world.stored() : 'set by hand')
+    expect((await temp.store.accounts.find(world.account.id))?.secretState).toBe(
+      isSet ? undefined : 'mismatch',
+    )
   }
 })
 

@@ -7,6 +7,8 @@ import {
   SSH_KEY_SIZES,
   SSH_KEY_TYPES,
 } from '../../model/password-change.ts'
+import { policyFlaw } from '../../rotation/keys.ts'
+import { kindOf } from '../../rotation/place.ts'
 import { scheduleFlaw } from '../../rotation/schedule.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
 import { registerCollection } from '../collection/collection.ts'
@@ -54,6 +56,10 @@ const Fields = {
     Type.Integer({ minimum: 1, maximum: MAX_AGE }),
     'seconds after which a secret is overdue; null: never',
   ),
+  reconcile: Type.Boolean({
+    description:
+      "default false; whether the domain's admin_account sets a new secret when a check finds that the target refuses the stored one",
+  }),
 }
 const Create = exact({ password_change_policy_name: policyName, ...partial(exact(Fields)).properties })
 const Update = partial(Create)
@@ -71,6 +77,7 @@ const STANDARD: Omit<PasswordChangePolicy, 'id' | 'policyName'> = {
   excluded: '',
   keyType: 'ed25519',
   timeZone: 'UTC',
+  isReconciled: false,
   isFactory: false,
 }
 
@@ -109,8 +116,14 @@ export function passwordChangePolicyResource(context: ResourceContext) {
       changePeriod: kept(body.change_period, old.changePeriod),
       checkPeriod: kept(body.check_period, old.checkPeriod),
       maxAge: kept(body.max_age, old.maxAge),
+      isReconciled: body.reconcile ?? old.isReconciled,
     }
     check('password_length', passwordRulesFlaw(policy))
+    for (const plugin of own ? await store.domains.pluginsOfPolicy(own.id) : []) {
+      const kind = kindOf(plugin)
+      const flaw = kind && policyFlaw(policy, kind)
+      check('password_length', flaw && `for the domains with the plugin ${plugin}: ${flaw}`)
+    }
     const sizes = SSH_KEY_SIZES[policy.keyType]
     if (policy.keySize !== undefined && !sizes.includes(policy.keySize))
       check('ssh_key_size', `keys of type ${policy.keyType} have ${sizes.join(', ')} bits`)
@@ -162,6 +175,7 @@ export function passwordChangePolicyResource(context: ResourceContext) {
       check_period: policy.checkPeriod ?? null,
       time_zone: policy.timeZone,
       max_age: policy.maxAge ?? null,
+      reconcile: policy.isReconciled,
       is_factory: policy.isFactory,
     }),
     label: (policy) => String(policy['password_change_policy_name']),

@@ -1,25 +1,29 @@
 /** Changes of secrets at their targets on demand, what became of them, and their figures. */
 import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
-import { CREDENTIAL_TYPES, type CredentialType } from '../../model/objects.ts'
+import type { EventFields } from '../../audit/events/fields.ts'
+import { CREDENTIAL_TYPES, type CredentialType, type Domain } from '../../model/objects.ts'
 import { CHANGE_CAUSES, CHANGE_OUTCOMES, type SecretJob } from '../../model/password-change.ts'
 import { reaches } from '../../model/profiles.ts'
 import type { Credential } from '../../vault/credentials.ts'
 import { sendList } from '../access/answers.ts'
-import { callerOf } from '../access/caller.ts'
+import { type ApiRequest, callerOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
+import { actor, record } from '../access/events.ts'
 import { credentialsIn, credentialsOf, wipeAll } from '../collection/credentials.ts'
 import { fieldsOf, ListQuery, pageOf, pick } from '../collection/listing.ts'
 import { paramsSchema } from '../collection/paths.ts'
-import { accountsMeant, ambiguous, type Placed } from '../collection/references.ts'
+import { accountsMeant, accountText, ambiguous, type Placed, placeFields } from '../collection/references.ts'
 import type { Api } from '../http/deps.ts'
 import { ApiError, fieldError } from '../http/errors.ts'
 import { errorResponses } from '../http/failures.ts'
 import { apiBase } from '../http/version.ts'
-import { exact, oneOf, shown, timeOrNull, timeText, titled } from '../schema/fields.ts'
+import { exact, oneOf, shown, text, timeOrNull, timeText, titled } from '../schema/fields.ts'
 
 /** Seconds for which an answer may wait for the outcome. */
 const MAX_WAIT = 60
+/** Characters of a comment. */
+const MAX_COMMENT = 256
 
 const View = titled(
   'SecretChange',
@@ -50,14 +54,24 @@ const Wish = titled(
     ),
     credentials: Type.Optional(credentialsIn),
     force: Type.Optional(
-      Type.Boolean({ description: 'does not wait for check-ins and sessions, and ends the checkouts' }),
+      Type.Boolean({
+        description: 'does not wait for check-ins and sessions, and ends the checkouts; needs `comment`',
+      }),
     ),
+    comment: Type.Optional(text('why; in the audit', MAX_COMMENT)),
     wait: Type.Optional(
       Type.Integer({ minimum: 0, maximum: MAX_WAIT, description: 'seconds to wait for the outcome; 30' }),
     ),
   }),
 )
-const DomainWish = titled('DomainChangeWish', exact({ force: Type.Optional(Wish.properties.force) }))
+const DomainWish = titled(
+  'DomainChangeWish',
+  exact({ force: Wish.properties.force, comment: Wish.properties.comment }),
+)
+const DomainView = titled(
+  'DomainSecretChange',
+  exact({ account: Type.String({ description: 'its name' }), ...View.properties }),
+)
 const Figures = titled(
   'Dashboard',
   exact({
@@ -72,13 +86,23 @@ const Figures = titled(
 )
 const tags = ['Accounts']
 
-/** A forced change ends checkouts and sessions of other users. @throws ApiError `forbidden` */
-function requireForce(request: FastifyRequest, isForced: boolean): void {
-  if (isForced && !reaches(callerOf(request).rights.sessions, 'execute')) throw new ApiError('forbidden')
+/**
+ * A forced change ends checkouts and sessions of other users.
+ * @throws ApiError `forbidden`, or `invalid_field` without a comment
+ */
+function requireForce(request: FastifyRequest, { force, comment }: Static<typeof DomainWish>): void {
+  if (!force) return
+  if (!reaches(callerOf(request).rights.sessions, 'execute')) throw new ApiError('forbidden')
+  if (comment === undefined || comment.trim() === '')
+    throw fieldError(
+      'invalid_field',
+      'comment',
+      'a forced change ends checkouts of others: it needs a reason',
+    )
 }
 
 export function registerSecretChanges(app: Api, { deps, answers }: Context): void {
-  const { store, rotation, clock } = deps
+  const { store, rotation, clock, audit } = deps
   const params = paramsSchema('/:ref')
 
   const placedOf = async (request: FastifyRequest): Promise<Placed> => {
@@ -87,6 +111,18 @@ export function registerSecretChanges(app: Api, { deps, answers }: Context): voi
     if (!meant[0]) throw new ApiError('not_found')
     return meant[0]
   }
+  /** Writes the event of the request, before its jobs are stored. */
+  const announce = (
+    request: FastifyRequest,
+    { force, comment }: Static<typeof DomainWish>,
+    fields: EventFields,
+  ) =>
+    record(audit, request as ApiRequest, 'secret.request', {
+      ...actor(callerOf(request)),
+      method: force ? 'force' : 'demand',
+      ...fields,
+      ...(comment !== undefined && comment !== '' && { reason: comment }),
+    })
   const shownOf = (request: FastifyRequest, account: string, job: SecretJob) =>
     show(`${apiBase(request)}/accounts/${account}/history`, job)
 
@@ -113,11 +149,11 @@ export function registerSecretChanges(app: Api, { deps, answers }: Context): voi
     async (request, reply) => {
       const placed = await placedOf(request)
       const { account } = placed
-      const { types, force = false, wait = 30, credentials } = request.body
+      const { types, wait = 30, credentials } = request.body
       const given = credentialsOf(credentials ?? [])
       let jobs: SecretJob[]
       try {
-        jobs = await ask(request, placed, given, types, force)
+        jobs = await ask(request, placed, given, types, request.body)
       } finally {
         wipeAll(given)
       }
@@ -130,12 +166,13 @@ export function registerSecretChanges(app: Api, { deps, answers }: Context): voi
 
   const ask = async (
     request: FastifyRequest,
-    { account }: Placed,
+    placed: Placed,
     given: readonly Credential[],
     types: readonly CredentialType[] | undefined,
-    isForced: boolean,
+    wish: Static<typeof DomainWish>,
   ): Promise<SecretJob[]> => {
-    requireForce(request, isForced)
+    const { account } = placed
+    requireForce(request, wish)
     for (const { type } of given)
       if ((await store.secretJobs.pending(account.id, type)).next)
         throw fieldError(
@@ -147,14 +184,22 @@ export function registerSecretChanges(app: Api, { deps, answers }: Context): voi
     for (const { type } of given)
       if (!wanted.includes(type))
         throw fieldError('invalid_field', 'credentials', `types does not name ${type}`)
+    if (!(await rotation.changes(account, wanted))) throw new ApiError('not_changeable')
+    await announce(request, wish, {
+      object_type: 'account',
+      object: accountText(placed),
+      ...placeFields(placed),
+    })
+    const isForced = wish.force ?? false
     const asked = { cause: 'demand', user: callerOf(request).name, isForced } as const
     const jobs: SecretJob[] = []
     for (const type of wanted) {
       const secret = given.find((one) => one.type === type)
       jobs.push(...(await rotation.change(account, { ...asked, types: [type] }, secret)))
     }
-    if (jobs.length > 0) return jobs
-    throw new ApiError('not_changeable')
+    // The domain may have been changed meanwhile.
+    if (jobs.length === 0) throw new ApiError('not_changeable')
+    return jobs
   }
 
   app.get(
@@ -180,6 +225,37 @@ export function registerSecretChanges(app: Api, { deps, answers }: Context): voi
     },
   )
 
+  const domainOf = async (request: FastifyRequest): Promise<Domain> => {
+    const domain = await store.domains.find((request.params as { ref: string }).ref)
+    if (!domain) throw new ApiError('not_found')
+    return domain
+  }
+
+  app.get(
+    '/domains/:ref/history',
+    {
+      schema: {
+        tags: ['Domains'],
+        summary: "Changes and checks of the secrets of a domain's accounts",
+        description:
+          'Of a global domain, or by its id of a local one; the newest first. `created` of all that one request has asked for is the same, except where a change was waiting already.',
+        params,
+        querystring: ListQuery,
+        response: { 200: Type.Array(DomainView), ...errorResponses(400, 401, 403, 404, 503) },
+      },
+    },
+    async (request, reply) => {
+      const { id } = await domainOf(request)
+      const fields = fieldsOf(request.query, DomainView)
+      const listed = await store.secretJobs.listOfDomain(id, pageOf(request.query, request))
+      return sendList(answers, request, reply, listed, (jobs) =>
+        jobs.map(({ accountName, ...job }) =>
+          pick({ account: accountName, ...shownOf(request, job.accountId, job) }, fields),
+        ),
+      )
+    },
+  )
+
   app.post(
     '/domains/:ref/change',
     {
@@ -199,11 +275,18 @@ export function registerSecretChanges(app: Api, { deps, answers }: Context): voi
       },
     },
     async (request, reply) => {
-      const domain = await store.domains.find((request.params as { ref: string }).ref)
-      if (!domain) throw new ApiError('not_found')
+      const domain = await domainOf(request)
       if (!domain.change?.isEnabled) throw new ApiError('not_changeable')
-      requireForce(request, request.body.force ?? false)
-      const jobs = await rotation.changeDomain(domain, callerOf(request).name, request.body.force ?? false)
+      const { force = false } = request.body
+      requireForce(request, request.body)
+      const device = domain.deviceId === undefined ? undefined : await store.devices.find(domain.deviceId)
+      await announce(request, request.body, {
+        object_type: 'domain',
+        object: [domain.domainName, device?.deviceName ?? []].flat().join('@'),
+        domain: domain.domainName,
+        ...(device && { device: device.deviceName }),
+      })
+      const jobs = await rotation.changeDomain(domain, callerOf(request).name, force)
       const { items } = await store.accounts.list({ limit: -1, offset: 0 }, { domainId: domain.id })
       const names = new Map(items.map(({ id, accountName }) => [id, accountName]))
       return reply.code(202).send(
