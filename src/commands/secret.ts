@@ -3,16 +3,7 @@
  * when the program ends, also if a signal ends it; if this process is killed, the checkout ends by its policy.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import {
-  accessSync,
-  chmodSync,
-  constants,
-  existsSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { accessSync, chmodSync, constants, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { constants as system, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -20,6 +11,7 @@ import { checkIn, checkOut, type HandedOut, WISH_OPTIONS } from './checkout.ts'
 import { type Command, type Invocation, textOption, UsageError } from './command.ts'
 import { plain } from './output.ts'
 import { KEY_VARIABLE, REMOTE_OPTIONS, Remote, RemoteError } from './remote.ts'
+import { TerminalKeys } from './terminal-keys.ts'
 
 /** Signals for the program, which this process receives. */
 const SIGNALS = ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGUSR1', 'SIGUSR2'] as const
@@ -193,8 +185,21 @@ class PassedSignals {
   }
 
   /** Runs a program and returns its exit code, or 128 and the number of the signal that ended it. */
-  run(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-    if (this.code !== undefined) return Promise.resolve(this.code)
+  async run(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+    const keys = await TerminalKeys.listening()
+    try {
+      return this.code ?? (await this.#run(program, args, env, keys))
+    } finally {
+      keys.stop()
+    }
+  }
+
+  #run(
+    program: string,
+    args: readonly string[],
+    env: NodeJS.ProcessEnv,
+    keys: TerminalKeys,
+  ): Promise<number> {
     return new Promise((resolve) => {
       const failed = (error: NodeJS.ErrnoException) => {
         say(`${program}: ${error.code === 'ENOENT' ? 'there is no such program' : error.message}`)
@@ -208,23 +213,13 @@ class PassedSignals {
         return
       }
       this.#pass = (signal) => {
-        if (!(FROM_KEYS.includes(signal) && isInForeground())) child.kill(signal)
+        if (!FROM_KEYS.includes(signal)) child.kill(signal)
+        else void keys.wasKey().then((wasKey) => wasKey || child.kill(signal))
       }
       child.on('error', failed)
       child.on('exit', (code, signal) => resolve(code ?? (signal ? codeOf(signal) : 1)))
     })
   }
-}
-
-/**
- * Whether this process is in the foreground group of its terminal, and so the program too: the signals of keys reach both,
- * whatever stdin is.
- */
-function isInForeground(): boolean {
-  const stat = readFileSync('/proc/self/stat', 'latin1')
-  // After the name, which may have blanks: state, parent, group, session, terminal, its foreground group.
-  const [, , group, , , foreground] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return group === foreground
 }
 
 const codeOf = (signal: NodeJS.Signals): number => BY_SIGNAL + system.signals[signal]

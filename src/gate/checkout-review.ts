@@ -1,25 +1,23 @@
 /**
- * Checkouts whose users have lost what they rest on: the user, the authorization, or its timeframe. They are ended as if
- * they had expired, and one whose timeframe ends before it is shortened.
+ * Checkouts that have lost what they rest on: the user, the right or the API key by which it asked, the authorization, its
+ * timeframe, or the secret. They are ended as if they had expired, and one whose timeframe ends before it is shortened.
  */
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { EventFields } from '../audit/events/fields.ts'
 import type { Grounds } from '../identity/basis.ts'
-import type { Approval } from '../model/approvals.ts'
-import { quorumNow } from '../model/conditions.ts'
 import type { Checkout, Id } from '../model/objects.ts'
-import { endOfCheckout, mayGoOn, stateAt, together } from '../model/timeframes.ts'
 import { MissingReferenceError } from '../store/engine/errors.ts'
-import type { Retrieval, Store } from '../store/store.ts'
+import type { Store } from '../store/store.ts'
+import { type EndOfCheckout, endsOf, type GroundsStore } from '../vault/checkout-grounds.ts'
 import type { SecretChanges } from './secret-changes.ts'
 import type { Touched } from './touched.ts'
 import { chosen, type Withdrawals } from './withdrawals.ts'
 
-const OVER = 'the timeframe of the authorization is over'
-const GONE = 'the authorization for this account is gone'
+/** Right in the API that a checkout needs. */
+const NEEDS = { feature: 'checkout', level: 'execute' } as const
 
 export interface CheckoutReviewOptions {
-  store: Pick<Store, 'access' | 'accounts' | 'approvals' | 'checkouts' | 'users'>
+  store: GroundsStore & Pick<Store, 'amongRights' | 'checkouts'>
   audit: Pick<Audit, 'record'>
   secretChanges?: Pick<SecretChanges, 'freed' | 'onReturn'>
   /** Milliseconds since the epoch. */
@@ -42,43 +40,47 @@ export class CheckoutReview {
   async review(grounds: Grounds, withdrawals: Withdrawals, touched: Touched): Promise<void> {
     const { now, store } = this.#options
     const out = await store.checkouts.out(now())
-    let granted = new Map<string, Retrieval[]>()
-    const approvals = new Map<Id, Approval>()
+    const ends = new Map<Id, EndOfCheckout>()
     await withdrawals.each(
       await chosen(out, (checkout) => touched.hasCheckout(checkout)),
       async (checkout) => {
-        const { id, userId, expires } = checkout
-        const flaw = await grounds.flawOfUser(userId)
-        const approval = approvals.get(checkout.approval ?? '')
-        const rows = counting(checkout, granted.get(keyOf(checkout)) ?? [], approval)
+        const { id, userId, apiKeyId, expires } = checkout
+        const flaw = await grounds.flawOfHolder(userId, NEEDS, apiKeyId)
         const time = now()
-        const until = rows
-          ? Math.min(
-              endOf(rows, checkout, approval, time),
-              (await grounds.user(userId))?.expirationDate ?? Number.POSITIVE_INFINITY,
-            )
-          : time
-        if (flaw !== undefined || until <= time) await this.#end(checkout, flaw ?? (rows ? OVER : GONE))
-        else if (until < expires) await store.checkouts.shorten(id, until)
+        const { until, reason, isReplaced } = ends.get(id)!(checkout, time)
+        ends.delete(id)
+        if (flaw !== undefined || until <= time) await this.#end(checkout, flaw ?? reason, isReplaced)
+        else if (until < expires) await this.#shorten(checkout)
         return undefined
       },
       async (some) => {
         await grounds.prepare(some)
-        const ids = some.flatMap(({ approval }) => (approval === undefined ? [] : [approval]))
-        for (const one of await store.approvals.some(ids)) approvals.set(one.id, one)
-        const rows = await store.access.retrievals(some)
-        granted = new Map([...granted, ...Map.groupBy(rows, keyOf)])
+        const endOf = await endsOf(store, some)
+        for (const { id } of some) ends.set(id, endOf)
       },
     )
   }
 
-  async #end(checkout: Checkout, reason: string): Promise<void> {
+  /** Looks once more where it is stored: the timeframe may have been moved back, and the checkout extended. */
+  async #shorten({ id }: Checkout): Promise<void> {
+    const { now, store } = this.#options
+    await store.amongRights(async (inner) => {
+      const checkout = await inner.checkouts.find(id)
+      if (!checkout) return
+      const { until } = (await endsOf(inner, [checkout]))(checkout, now())
+      if (until < checkout.expires) await inner.checkouts.shorten(id, Math.max(until, checkout.begin))
+    })
+  }
+
+  async #end(checkout: Checkout, reason: string | undefined, isReplaced?: true): Promise<void> {
     const { audit, now, secretChanges, store } = this.#options
     const fields = await fieldsOf(store, checkout)
     // Its user may have returned it meanwhile.
     if ((await store.checkouts.find(checkout.id))?.end !== undefined) return
-    await audit.record('checkout.expired', { ...fields, reason })
-    await secretChanges?.onReturn(checkout.accountId, 'checkin', String(fields.user ?? checkout.userId))
+    await audit.record('checkout.expired', { ...fields, ...(reason !== undefined && { reason }) })
+    // A secret that was replaced is worth nothing to its user.
+    if (!isReplaced)
+      await secretChanges?.onReturn(checkout.accountId, 'checkin', String(fields.user ?? checkout.userId))
     try {
       await store.checkouts.end(checkout.id, now())
     } catch (error) {
@@ -87,32 +89,6 @@ export class CheckoutReview {
     }
     await secretChanges?.freed(checkout.accountId)
   }
-}
-
-const keyOf = ({ userId, accountId }: { userId: Id; accountId: Id }) => `${userId} ${accountId}`
-
-/** Returns the authorizations that a checkout rests on, or undefined if there is none any more. */
-function counting(
-  { approval: id }: Checkout,
-  rows: readonly Retrieval[],
-  approval: Approval | undefined,
-): Retrieval[] | undefined {
-  const some = rows.filter(({ authorizationId, conditions }) =>
-    id === undefined ? quorumNow(conditions, true) === 0 : authorizationId === approval?.authorizationId,
-  )
-  return some.length === 0 ? undefined : some
-}
-
-/** Returns when the checkout has to end by its timeframes. Approvers may have let it begin outside of them. */
-function endOf(
-  rows: readonly Retrieval[],
-  { begin }: Checkout,
-  approval: Approval | undefined,
-  now: number,
-): number {
-  const timeframes = together(rows.map((row) => row.timeframes))
-  if (approval && !stateAt(timeframes, begin).isWithin) return Number.POSITIVE_INFINITY
-  return endOfCheckout(timeframes, begin, now)
 }
 
 /** Returns the fields of a checkout that has ended without a return. */
@@ -130,16 +106,4 @@ export async function fieldsOf(
     ...(placed?.device && { device: placed.device.deviceName }),
     object: id,
   }
-}
-
-/** Returns why a checkout that has expired did so, if that is more than its duration. */
-export async function reasonOfExpiry(
-  { access }: Pick<Store, 'access'>,
-  { userId, accountId, begin, expires, approval }: Checkout,
-): Promise<string | undefined> {
-  if (approval !== undefined) return undefined
-  const rows = await access.retrievals([{ userId, accountId }])
-  if (rows.length === 0) return undefined
-  const timeframes = together(rows.map((row) => row.timeframes))
-  return mayGoOn(timeframes, begin, expires) ? undefined : OVER
 }

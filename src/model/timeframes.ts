@@ -143,7 +143,7 @@ export function nextEdge(timeframes: readonly TimeRule[], now: number): number |
   return finite(Math.min(NEVER, ...edges))
 }
 
-/** Whether what began at `begin` may go on at `now`: within the timeframes, or in overtime. */
+/** Whether what began at `begin` may go on at `now` by the timeframes of one group: within, or in overtime. */
 export function mayGoOn(timeframes: readonly TimeRule[], begin: number, now: number): boolean {
   return doHold(timeframes, now) || isInOvertime(timeframes, begin, now)
 }
@@ -155,11 +155,30 @@ function isInOvertime(timeframes: readonly TimeRule[], begin: number, now: numbe
   return hours.isWithin && hours.isOvertimable
 }
 
-/** Returns when a checkout has to end by these timeframes, or `now` if that has come; infinity for never. */
-export function endOfCheckout(timeframes: readonly TimeRule[], begin: number, now: number): number {
-  const { isWithin, until, isOvertimable } = stateAt(timeframes, now)
-  if (isWithin) return until === undefined || isOvertimable ? NEVER : until
-  return isInOvertime(timeframes, begin, now) ? NEVER : now
+/**
+ * Returns those of the rows that let go on at `now` what began at `begin`. The group of each is judged alone, so that one
+ * group more never ends what others allow.
+ */
+export function lasting<R extends { timeframes: readonly TimeRule[] }>(
+  rows: readonly R[],
+  begin: number,
+  now: number,
+): R[] {
+  return rows.filter(({ timeframes }) => mayGoOn(timeframes, begin, now))
+}
+
+/** Returns when the last of them lets nothing go on any more, or `now` if that has come; infinity for never. */
+export function lastsUntil(
+  rows: readonly { timeframes: readonly TimeRule[] }[],
+  begin: number,
+  now: number,
+): number {
+  const held = lasting(rows, begin, now)
+  if (held.length === 0) return now
+  const isEndless = ({ timeframes }: (typeof rows)[number]) =>
+    timeframes.length === 0 || isInOvertime(timeframes, begin, now)
+  if (held.some(isEndless)) return NEVER
+  return stateAt(together(rows.map(({ timeframes }) => timeframes)), now).until ?? NEVER
 }
 
 /** Whether it is the name of a time zone: no offset, which knows no daylight saving. */

@@ -60,8 +60,8 @@ export function checkoutRepository({ db, newId }: StoreContext): CheckoutReposit
       return (await outNow(db, now)).map(checkout)
     },
 
-    async expired(now, limit) {
-      const rows = await expiredAt(db, now, limit)
+    async expired(now, limit, { expires, id } = NONE) {
+      const rows = await expiredAt(db, now, expires, id, limit)
       return rows.map(checkout)
     },
 
@@ -93,6 +93,8 @@ export function checkoutRepository({ db, newId }: StoreContext): CheckoutReposit
             forced_by: object.forced?.by ?? '',
             forced_comment: object.forced?.comment ?? '',
             approval: object.approval ?? '',
+            api_key_id: object.apiKeyId ?? '',
+            severed_revision: object.severedRevision ?? 0,
           })
           .execute()
         return { ...object, id }
@@ -148,8 +150,17 @@ const open = (db: Db) => db.selectFrom('checkouts').selectAll().where('end_time'
 
 const outNow = keptQuery((db: Db, now: number) => open(db).where('expires', '>', now))
 
-const expiredAt = keptQuery((db: Db, now: number, limit: number) =>
-  open(db).where('expires', '<=', now).orderBy('expires').limit(limit),
+/** Before all others. */
+const NONE = { expires: 0, id: '' }
+
+const expiredAt = keptQuery((db: Db, now: number, expires: number, id: Id, limit: number) =>
+  open(db)
+    .where('expires', '<=', now)
+    .where('expires', '>=', expires)
+    .where((e) => e.or([e('expires', '>', expires), e('id', '>', id)]))
+    .orderBy('expires')
+    .orderBy('id')
+    .limit(limit),
 )
 
 const activeOf = keptQuery((db: Db, accountId: Id, now: number) =>
@@ -246,6 +257,8 @@ function checkout(row: CheckoutRow): Checkout {
     userId: row.user_id,
     begin: row.begin_time,
     expires: row.expires,
+    ...(row.api_key_id !== '' && { apiKeyId: row.api_key_id }),
+    ...(row.severed_revision > 0 && { severedRevision: row.severed_revision }),
     ...told(row),
   }
 }

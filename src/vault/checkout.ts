@@ -2,10 +2,9 @@
  * Checkout and check-in of an account's secret, under the account's policy: for how long, and whether by one
  * user at a time.
  */
-import { type RetrievalTerms, retrievalTerms, retrievalTermsAt } from '../access/retrievals.ts'
-import { type Approval, endOf, holds, isUsable, reasonFlaw } from '../model/approvals.ts'
 import {
   type Account,
+  type ApiKey,
   type Checkout,
   type CheckoutPolicy,
   DEFAULT_CHECKOUT_POLICY,
@@ -13,9 +12,18 @@ import {
   type User,
 } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
-import { endOfCheckout, together } from '../model/timeframes.ts'
-import { DuplicateError, MissingReferenceError } from '../store/engine/errors.ts'
-import type { Retrieval, Store } from '../store/store.ts'
+import { ChangedError, DuplicateError, MissingReferenceError } from '../store/engine/errors.ts'
+import type { Store } from '../store/store.ts'
+import { extendableUntil, type Ground, type GroundsStore, groundOf, untilOf } from './checkout-grounds.ts'
+import {
+  approvalRequired,
+  CheckoutError,
+  changing,
+  checkedOut,
+  heldBySession,
+  notAllowed,
+  notOut,
+} from './checkout-refusals.ts'
 import { type Credential, wipe as wipeOne } from './credentials.ts'
 import { KeyRewriter } from './formats/rewriter.ts'
 import type { KeyFormat } from './formats/write.ts'
@@ -47,37 +55,6 @@ export interface CheckedOut {
   approval?: Id
 }
 
-/**
- * Why a checkout, extension or check-in was refused, for the audit; `not_out` covers another user's, expired,
- * returned and unknown checkouts.
- */
-export type CheckoutRefusal =
-  | 'not_allowed'
-  | 'no_secret'
-  | 'checked_out'
-  | 'too_long'
-  | 'not_extendable'
-  | 'approval_required'
-  | 'no_reason'
-  | 'not_out'
-  | 'changing'
-
-export class CheckoutError extends Error {
-  override readonly name = 'CheckoutError'
-  readonly reason: CheckoutRefusal
-  /** When an account that is checked out will be free at the latest, in milliseconds since the epoch. */
-  readonly until: number | undefined
-  /** More for the audit alone. */
-  readonly told: string | undefined
-
-  constructor(reason: CheckoutRefusal, message: string, until?: number, told?: string) {
-    super(message)
-    this.reason = reason
-    this.until = until
-    this.told = told
-  }
-}
-
 /** Reports sessions that hold an account; the gate implements it. */
 export interface SessionHolds {
   holdFor(accountId: Id, otherThan: Id): boolean
@@ -92,7 +69,15 @@ export interface ChangesInProgress {
   freed(accountId: Id): Promise<void>
 }
 
-type CheckoutStore = Pick<Store, 'approvals' | 'checkouts' | 'checkoutPolicies' | 'access' | 'users'>
+type Asking = Pick<ApiKey, 'id' | 'keyName' | 'expirationDate'>
+
+interface Beginning extends Pick<CheckoutWish, 'duration' | 'comment' | 'ticket'> {
+  apiKey?: Asking
+  /** Revision of the account's secret that ended what rested on an earlier one. */
+  severed: number
+}
+
+type CheckoutStore = GroundsStore & Pick<Store, 'amongRights' | 'checkouts' | 'checkoutPolicies'>
 
 export class Checkouts {
   readonly #store: CheckoutStore
@@ -127,13 +112,13 @@ export class Checkouts {
     user: Pick<User, 'id' | 'expirationDate'>,
     account: Account,
     clock: () => number,
-    wish: CheckoutWish & { apiKey?: string } = {},
+    wish: CheckoutWish & { apiKey?: Asking } = {},
   ): Promise<CheckedOut> {
-    let ground = await this.#ground(user, account, clock(), wish)
+    let ground = await groundOf(this.#store, user, account, clock(), wish)
     const { keyFormat, passphrase, ...told } = wish
     const format = keyFormat ?? (passphrase === undefined ? undefined : 'openssh')
     if ((await this.#secretChanges?.settled(account.id)) === false) throw changing()
-    const revision = await this.#vault.revisionOf(account.id)
+    const secret = await this.#vault.revisionsOf(account.id)
     let credentials = await this.#vault.credentials(account.id)
     let checkout: Checkout
     try {
@@ -143,9 +128,9 @@ export class Checkouts {
         credentials = await this.#rewritten(user, credentials, format, passphrase)
       }
       const now = clock()
-      ground = await this.#ground(user, account, now, wish)
-      checkout = await this.#begin(user, account, now, ground, told)
-      await this.#requireUnchanged(checkout, revision, clock)
+      ground = await groundOf(this.#store, user, account, now, wish)
+      checkout = await this.#begin(user, account, now, ground, { ...told, severed: secret.severed })
+      await this.#requireUnchanged(checkout, secret.revision, clock)
     } catch (error) {
       wipe(credentials)
       throw error
@@ -173,7 +158,7 @@ export class Checkouts {
   async #requireUnchanged(checkout: Checkout, revision: number, clock: () => number): Promise<void> {
     const { accountId } = checkout
     const isChanging = this.#secretChanges?.isChanging(accountId) ?? false
-    if (!isChanging && (await this.#vault.revisionOf(accountId)) === revision) return
+    if (!isChanging && (await this.#vault.revisionsOf(accountId)).revision === revision) return
     await this.#takeBack(checkout, clock())
     throw changing()
   }
@@ -210,7 +195,7 @@ export class Checkouts {
     now: number,
     duration: number | undefined,
   ): Promise<{ lasts: number; isExclusive: boolean }> {
-    const { duration: standard, maxDuration, enableLock } = await this.#policyOf(account)
+    const { duration: standard, maxDuration, enableLock } = await policyOf(this.#store, account)
     if (duration !== undefined && maxDuration < duration) {
       throw new CheckoutError(
         'too_long',
@@ -230,7 +215,7 @@ export class Checkouts {
     account: Account,
     now: number,
     { approval, until }: Ground,
-    { duration, ...told }: Pick<CheckoutWish, 'duration' | 'comment' | 'ticket'> & { apiKey?: string },
+    { duration, apiKey, severed, ...told }: Beginning,
   ): Promise<Checkout> {
     const { lasts, isExclusive } = await this.#terms(user, account, now, duration)
     const begun = {
@@ -239,6 +224,8 @@ export class Checkouts {
       begin: now,
       expires: Math.min(now + lasts * 1000, until),
       ...told,
+      ...(apiKey && { apiKey: apiKey.keyName, apiKeyId: apiKey.id }),
+      ...(severed > 0 && { severedRevision: severed }),
       ...(approval && { approval: approval.id }),
     }
     if (approval && typeof (await this.#store.approvals.use(approval.id, now)) === 'string')
@@ -277,102 +264,24 @@ export class Checkouts {
   }
 
   /**
-   * Returns what a checkout is allowed by now.
-   * @throws CheckoutError `not_allowed`, `approval_required`, or `no_reason` without a reason that an authorization asks for
-   */
-  async #ground(
-    user: Pick<User, 'id' | 'expirationDate'>,
-    account: Pick<Account, 'id'>,
-    now: number,
-    { comment = '', ticket = '' }: Pick<CheckoutWish, 'comment' | 'ticket'>,
-  ): Promise<Ground> {
-    const rows = await this.#retrievals(user, account)
-    const terms = retrievalTermsAt(rows, now)
-    if (!terms) throw notAllowed(rows.length > 0)
-    if (terms.quorum === undefined) {
-      const flaw = reasonFlaw({ comment, ticket }, terms.wanted)
-      if (flaw !== undefined) throw new CheckoutError('no_reason', flaw)
-      return groundOf(rows, terms, user, now)
-    }
-    const object = {
-      userId: user.id,
-      kind: 'checkout',
-      serviceId: '',
-      accountId: account.id,
-      login: '',
-    } as const
-    for (const approval of await this.#store.approvals.ofUser(object, 'accepted')) {
-      const { isOutside } = terms
-      const approved =
-        isUsable(approval, now) && retrievalTerms(rows, { approved: approval.authorizationId, isOutside })
-      if (approved) return groundOf(rows, approved, user, now, approval)
-    }
-    throw approvalRequired()
-  }
-
-  #retrievals(
-    { id: userId }: Pick<User, 'id'>,
-    { id: accountId }: Pick<Account, 'id'>,
-  ): Promise<Retrieval[]> {
-    return this.#store.access.retrievals([{ userId, accountId }])
-  }
-
-  /** @throws CheckoutError if there is none: a rule that cannot be evaluated denies */
-  async #policyOf(account: Account): Promise<CheckoutPolicy> {
-    const policy = await this.#store.checkoutPolicies.find(
-      account.checkoutPolicyId ?? DEFAULT_CHECKOUT_POLICY,
-    )
-    if (!policy) throw new CheckoutError('not_allowed', 'the checkout policy of the account is gone')
-    return policy
-  }
-
-  /**
    * Returns the end that one extension by the account's policy gives to a checkout, in milliseconds since the epoch.
    * @throws CheckoutError `not_allowed` if the user has lost the authorization, `not_extendable` if the policy allows
    * no extension, or no more
    */
-  async extendedEnd(
-    user: Pick<User, 'id' | 'expirationDate'>,
-    account: Account,
-    checkout: Checkout,
-    now: number,
-  ): Promise<number> {
-    const { until } = await this.#groundOfCheckout(user, account, checkout, now)
-    const { extension, maxDuration } = await this.#policyOf(account)
-    const allowed = Math.min(checkout.expires + extension * 1000, checkout.begin + maxDuration * 1000)
-    const end = Math.min(allowed, until)
-    if (checkout.expires < end) return end
-    if (checkout.expires < allowed)
-      throw new CheckoutError(
-        'not_extendable',
-        'the timeframe of the authorization, the approval or the user ends then',
-      )
-    throw new CheckoutError(
-      'not_extendable',
-      extension === 0
-        ? "the account's policy allows no extension"
-        : `the account's policy allows ${maxDuration} seconds in all, which the checkout has`,
-    )
+  extendedEnd(checkout: Checkout, now: number): Promise<number> {
+    return extendedEnd(this.#store, checkout, now)
   }
 
-  /** Returns what a checkout that is out is allowed by now. @throws CheckoutError `not_allowed` */
-  async #groundOfCheckout(
-    user: Pick<User, 'id' | 'expirationDate'>,
-    account: Pick<Account, 'id'>,
-    { approval: id }: Checkout,
-    now: number,
-  ): Promise<Ground> {
-    const rows = await this.#retrievals(user, account)
-    const open = retrievalTermsAt(rows, now)
-    if (id === undefined) {
-      if (!open || open.quorum !== undefined) throw notAllowed(rows.length > 0)
-      return groundOf(rows, open, user, now)
-    }
-    const approval = await this.#store.approvals.find(id)
-    const isOutside = open?.isOutside ?? true
-    const terms = approval && retrievalTerms(rows, { approved: approval.authorizationId, isOutside })
-    if (!approval || !terms || !holds(approval, now)) throw notAllowed(false)
-    return groundOf(rows, terms, user, now, approval)
+  /**
+   * Moves the end of a checkout to `end`, which `extendedEnd` has returned before. That is decided once more where it is
+   * stored, so that no change of what the checkout rests on comes in between.
+   * @throws CheckoutError as `extendedEnd` does, ChangedError if something has changed, MissingReferenceError if it has ended
+   */
+  extend(checkout: Checkout, end: number, clock: () => number): Promise<void> {
+    return this.#store.amongRights(async (store) => {
+      if ((await extendedEnd(store, checkout, clock())) !== end) throw new ChangedError('checkout')
+      await store.checkouts.extend(checkout.id, checkout.expires, end, clock)
+    })
   }
 
   /**
@@ -397,24 +306,12 @@ export class Checkouts {
   }
 
   /**
-   * Whether the secret of a checkout may be handed out at `now`: it is out, and neither user, right nor approval was lost
-   * before it was stored, when no review could find it.
+   * Whether the secret of a checkout may be handed out at `now`: it is out, and nothing that it rests on was lost, or ends
+   * sooner, since before it was stored, when no review could find it.
    */
-  async mayHandOut({ checkoutId, approval: id }: CheckedOut, now: number): Promise<boolean> {
+  async mayHandOut({ checkoutId }: Pick<CheckedOut, 'checkoutId'>, now: number): Promise<boolean> {
     const checkout = await this.out(checkoutId, now)
-    const user = checkout && (await this.#store.users.find(checkout.userId))
-    if (!user || user.isDisabled || user.isLocked) return false
-    const rows = await this.#retrievals(user, { id: checkout.accountId })
-    if (id === undefined) {
-      const terms = retrievalTermsAt(rows, now)
-      return terms !== undefined && terms.quorum === undefined
-    }
-    const approval = await this.#store.approvals.find(id)
-    return (
-      approval !== undefined &&
-      holds(approval, now) &&
-      rows.some(({ authorizationId }) => authorizationId === approval.authorizationId)
-    )
+    return checkout !== undefined && checkout.expires <= (await untilOf(this.#store, checkout, now))
   }
 
   /** Takes a checkout back whose secret was not handed out. @throws CheckoutError `not_out` if it has ended already */
@@ -450,44 +347,38 @@ export class Checkouts {
   }
 }
 
-/** The authorizations of a checkout, its approval, and its end at the latest in milliseconds since the epoch. */
-interface Ground {
-  authorizationIds: Id[]
-  until: number
-  approval?: Approval
+/** @throws CheckoutError if there is none: a rule that cannot be evaluated denies */
+async function policyOf(
+  { checkoutPolicies }: Pick<Store, 'checkoutPolicies'>,
+  { checkoutPolicyId }: Pick<Account, 'checkoutPolicyId'>,
+): Promise<CheckoutPolicy> {
+  const policy = await checkoutPolicies.find(checkoutPolicyId ?? DEFAULT_CHECKOUT_POLICY)
+  if (!policy) throw new CheckoutError('not_allowed', 'the checkout policy of the account is gone')
+  return policy
 }
 
-function groundOf(
-  rows: readonly Retrieval[],
-  { authorizationIds, isOutside }: RetrievalTerms,
-  { expirationDate }: Pick<User, 'expirationDate'>,
+async function extendedEnd(
+  store: GroundsStore & Pick<Store, 'checkoutPolicies'>,
+  checkout: Checkout,
   now: number,
-  approval?: Approval,
-): Ground {
-  const counting = rows.filter((row) => authorizationIds.includes(row.authorizationId))
-  const timeframes = together(counting.map((row) => row.timeframes))
-  const ends = [
-    isOutside ? undefined : endOfCheckout(timeframes, now, now),
-    approval && endOf(approval),
-    expirationDate,
-  ]
-  const until = Math.min(...ends.map((end) => end ?? Number.POSITIVE_INFINITY))
-  return { authorizationIds, until, ...(approval && { approval }) }
-}
-
-function notAllowed(isOutside: boolean): CheckoutError {
-  return new CheckoutError(
-    'not_allowed',
-    'the account does not exist, or you may not check its secret out',
-    undefined,
-    isOutside ? 'it is outside the timeframes of the authorization' : undefined,
-  )
-}
-
-function approvalRequired(): CheckoutError {
-  return new CheckoutError(
-    'approval_required',
-    'approvers have to agree first: ask with POST /approvals, or sallyport approvals request',
+): Promise<number> {
+  const until = await extendableUntil(store, checkout, now)
+  const account = await store.accounts.find(checkout.accountId)
+  if (!account) throw notAllowed(false)
+  const { extension, maxDuration } = await policyOf(store, account)
+  const allowed = Math.min(checkout.expires + extension * 1000, checkout.begin + maxDuration * 1000)
+  const end = Math.min(allowed, until)
+  if (checkout.expires < end) return end
+  if (checkout.expires < allowed)
+    throw new CheckoutError(
+      'not_extendable',
+      'the timeframe of the authorization, the approval, the API key or the user ends then',
+    )
+  throw new CheckoutError(
+    'not_extendable',
+    extension === 0
+      ? "the account's policy allows no extension"
+      : `the account's policy allows ${maxDuration} seconds in all, which the checkout has`,
   )
 }
 
@@ -501,29 +392,4 @@ function requireSecret(credentials: readonly Credential[], isKey: boolean): void
     throw new CheckoutError('no_secret', 'no SSH key is stored for this account')
   if (credentials.every(({ type }) => type === 'enable'))
     throw new CheckoutError('no_secret', 'no secret is stored for this account')
-}
-
-function checkedOut(now: number, out: readonly Checkout[]): CheckoutError {
-  const until = Math.max(now, ...out.map(({ expires }) => expires))
-  const text = new Date(until).toISOString()
-  return new CheckoutError(
-    'checked_out',
-    `the account is checked out, and its policy locks it until ${text}, or until it is returned`,
-    until,
-  )
-}
-
-function heldBySession(): CheckoutError {
-  return new CheckoutError(
-    'checked_out',
-    "another user's session uses the account, and its policy locks it until that ends",
-  )
-}
-
-function changing(): CheckoutError {
-  return new CheckoutError('changing', 'the secret of the account is being changed: try again in a moment')
-}
-
-function notOut(): CheckoutError {
-  return new CheckoutError('not_out', 'there is no such checkout of yours that is still out')
 }

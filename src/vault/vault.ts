@@ -115,9 +115,13 @@ export class Vault {
     }
   }
 
-  /** Returns how often the account's credentials were set. */
-  async revisionOf(accountId: Id): Promise<number> {
-    return (await this.#accounts.find(accountId))?.secretRevision ?? 0
+  /**
+   * Returns how often the account's credentials were set, and at which of these times what rested on earlier ones was
+   * ended last.
+   */
+  async revisionsOf(accountId: Id): Promise<{ revision: number; severed: number }> {
+    const account = await this.#accounts.find(accountId)
+    return { revision: account?.secretRevision ?? 0, severed: account?.severedRevision ?? 0 }
   }
 
   /** Returns the same vault on another store: that of a transaction. */

@@ -1,6 +1,6 @@
 import ssh2 from 'ssh2'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { endExpiredCheckouts } from '../../src/broker/checkout-expiry.ts'
+import { CheckoutExpiry } from '../../src/broker/checkout-expiry.ts'
 import type { SessionRecord } from '../../src/model/objects.ts'
 import { opensshKey } from '../identity/keys.ts'
 import { type Answer, type Harness, startHarness } from './harness.ts'
@@ -390,7 +390,8 @@ describe('a checkout that is out', () => {
     const { body } = await checkout('root@local@srv1')
     const expired = async () =>
       (await h.events('checkout.expired')).filter(({ object }) => object === body.checkout_id)
-    const end = () => endExpiredCheckouts(h.store, { record: h.record }, h.clock.now)
+    const expiry = new CheckoutExpiry({ store: h.store, audit: { record: h.record }, now: () => h.clock.now })
+    const end = () => expiry.run()
     await end()
     expect(await expired()).toEqual([])
     const { now } = h.clock

@@ -1,6 +1,5 @@
-/** Timeframes of user groups, and the ends of sessions and checkouts by them. */
+/** Timeframes of user groups, and the ends of sessions by them. */
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest'
-import { endExpiredCheckouts } from '../../src/broker/checkout-expiry.ts'
 import type { GateNotice } from '../../src/contract/gate.ts'
 import type { Id } from '../../src/model/objects.ts'
 import type { Timeframe } from '../../src/model/timeframes.ts'
@@ -8,7 +7,6 @@ import type { Store } from '../../src/store/store.ts'
 import { Checkouts } from '../../src/vault/checkout.ts'
 import { type VncWorld, vncWorld } from './desktop-world.ts'
 
-const MINUTE = 60_000
 const at = (time: string) => Date.parse(`2026-11-23T${time}:00Z`)
 const OVER = 'the timeframe of the authorization is over'
 
@@ -203,117 +201,82 @@ describe('a session', () => {
   })
 })
 
-describe('a checkout', () => {
-  it('whose user is disabled, or loses the right, while it is stored hands nothing out', async () => {
-    const { user } = world.estate
-    const { create } = store.checkouts
-    for (const [lost, back] of [
-      [{ isDisabled: true }, { isDisabled: false }],
-      [{ groupIds: [] }, { groupIds: user.groupIds }],
-    ]) {
-      store.checkouts.create = async (...given) => {
-        await store.users.update(user.id, lost!)
-        await world.gate.review()
-        return await create(...given)
-      }
-      const out = await checkout()
-      expect(await checkouts.mayHandOut(out, world.clock.now)).toBe(false)
-      await checkouts.undo(user, world.estate.account, out, world.clock.now)
-      await store.users.update(user.id, back!)
-    }
-    store.checkouts.create = create
-    expect(await checkouts.mayHandOut(await checkout(), world.clock.now)).toBe(true)
-  })
-
-  it('expires no later than the timeframe, nor is it extended beyond', async () => {
-    await store.checkoutPolicies.update('00000000000000000000000201', { extension: 600 })
-    world.clock.now = at('17:30')
-    const { checkoutId, expires } = await checkout()
-    expect(expires).toBe(at('18:00'))
-    const out = (await store.checkouts.find(checkoutId))!
-    const { user, account } = world.estate
-    await expect(checkouts.extendedEnd(user, account, out, world.clock.now)).rejects.toMatchObject({
-      reason: 'not_extendable',
+describe('a menu', () => {
+  /** Gives the user a second target, at all times. */
+  async function always(): Promise<void> {
+    const { device, account, user, authorization } = world.estate
+    const found = await store.services.find(world.service)
+    const { id: _service, ...same } = found!
+    const other = await store.services.create({ ...same, serviceName: 'vnc-always', deviceId: device.id })
+    const userGroup = await store.userGroups.create({
+      groupName: 'always',
+      description: '',
+      userIds: [user.id],
     })
-    await endExpiredCheckouts(store, { record: async () => undefined }, at('17:59'))
-    const told: unknown[] = []
-    const record = async (code: string, fields: object = {}) => void told.push([code, fields])
-    await endExpiredCheckouts(store, { record } as never, at('18:00'))
-    expect(told).toEqual([
-      ['checkout.expired', expect.objectContaining({ object: checkoutId, reason: OVER })],
-    ])
-    await store.timeframes.update(day, { isOvertimable: true })
-    expect((await checkout()).expires).toBe(at('18:30'))
+    const targetGroup = await store.targetGroups.create({
+      ...world.estate.targetGroup,
+      groupName: 'always',
+      sessionAccounts: [{ accountId: account.id, serviceId: other.id }],
+    })
+    const { id: _id, ...rights } = authorization
+    await store.authorizations.create({
+      ...rights,
+      subprotocols: ['VNC'],
+      userGroupId: userGroup.id,
+      targetGroupId: targetGroup.id,
+    })
+  }
+  const shown = async (identity: string) => (await world.gate.targets({ identity, protocol: 'VNC' })).total
+  const text = 'your targets have changed: a timeframe or a right has ended'
+
+  it('is shown anew when a timeframe of its targets ends, for all that show it', async () => {
+    await always()
+    const [first, second, opening] = [await world.signIn(), await world.signIn(), await world.signIn()]
+    for (const identity of [first, second, opening]) expect(await shown(identity)).toBe(2)
+    const opened = await world.open({ identity: opening, target: 'root@local:srv1:vnc-always' })
+    expect(opened.result).toBe('opened')
+    await reviewedAt('09:01')
+    expect(await reviewedAt('17:59')).toEqual([])
+    const anew = (identity: string) => ({ type: 'targets', identity, text })
+    expect(await reviewedAt('18:00')).toEqual([anew(first), anew(second)])
+    expect(await shown(first)).toBe(1)
+    expect(await reviewedAt('18:01')).toEqual([])
+    expect(await world.open({ identity: first, target: 'root@local:srv1:vnc' })).toMatchObject({
+      result: 'denied',
+    })
   })
 
-  const LOSSES: [string, () => Promise<unknown>, reason: string][] = [
-    ['its user is disabled', () => ofUser({ isDisabled: true }), 'the user is disabled'],
-    ['its user is locked', () => ofUser({ isLocked: true }), 'the user is locked'],
-    [
-      'its user leaves the group',
-      () => ofUser({ groupIds: [] }),
-      'the authorization for this account is gone',
-    ],
-    [
-      'the authorization is changed',
-      () => store.authorizations.update(world.estate.authorization.id, { authorizePasswordRetrieval: false }),
-      'the authorization for this account is gone',
-    ],
-    [
-      'the account leaves the target group',
-      () => store.targetGroups.update(world.estate.targetGroup.id, { sessionAccounts: [] }),
-      'the authorization for this account is gone',
-    ],
-    [
-      'the timeframe ends sooner',
+  it('is shown anew when a timeframe is changed, or the clock is set back before it', async () => {
+    await always()
+    const identity = await world.signIn()
+    for (const change of [
       () =>
-        store.timeframes.update(day, { periods: [{ startTime: '08:00', endTime: '09:00', weekDays: [] }] }),
-      OVER,
-    ],
-    [
-      'the clock is set back before the timeframe',
+        store.timeframes.update(day, { periods: [{ startTime: '10:00', endTime: '18:00', weekDays: [] }] }),
       async () => {
         world.clock.now = at('07:00')
       },
-      OVER,
-    ],
-  ]
-  const ofUser = (change: object) => store.users.update(world.estate.user.id, change)
-  it.each(LOSSES)('ends when %s', async (_what, lose, reason) => {
-    await world.gate.review()
-    const { checkoutId } = await checkout()
-    await lose()
-    await world.gate.review()
-    const { now } = world.clock
-    expect(await checkouts.out(checkoutId, now)).toBeUndefined()
-    expect(await store.checkouts.find(checkoutId)).toMatchObject({ end: now })
-    const ended = (await world.events()).filter(([code]) => code === 'checkout.expired')
-    const fields = { user: 'ops1', account: 'root', device: 'srv1', object: checkoutId, reason }
-    expect(ended).toEqual([['checkout.expired', expect.objectContaining(fields)]])
+    ]) {
+      await store.timeframes.update(day, {
+        periods: [{ startTime: '08:00', endTime: '18:00', weekDays: [] }],
+      })
+      world.clock.now = at('09:00')
+      await world.gate.review()
+      expect(await shown(identity)).toBe(2)
+      notices.splice(0)
+      await change()
+      await world.gate.review()
+      expect(notices.splice(0)).toEqual([{ type: 'targets', identity, text }])
+    }
   })
 
-  it('is shortened by a timeframe or a user that ends sooner, and left alone otherwise', async () => {
-    const { checkoutId } = await checkout()
-    const expires = async () => (await store.checkouts.find(checkoutId))?.expires
-    await store.timeframes.update(day, {
-      periods: [{ startTime: '08:00', endTime: '09:30', weekDays: [] }],
-    })
-    await world.gate.review()
-    expect(await expires()).toBe(at('09:30'))
-    await ofUser({ expirationDate: at('09:15') })
-    await world.gate.review()
-    expect(await expires()).toBe(at('09:15'))
-    await ofUser({ expirationDate: undefined })
-    await world.gate.review()
-    expect(await expires()).toBe(at('09:15'))
-  })
-
-  it('of another user stays', async () => {
-    const { checkoutId } = await checkout()
-    const other = await store.users.create({ ...world.estate.user, userName: 'other', groupIds: [] })
-    await store.users.update(other.id, { isDisabled: true })
-    await world.gate.review()
-    expect(await checkouts.out(checkoutId, world.clock.now + MINUTE)).toBeDefined()
+  it('of which nothing is left ends with its sign-in', async () => {
+    const identity = await world.signIn()
+    expect(await shown(identity)).toBe(1)
+    await reviewedAt('17:59')
+    const reason = 'nothing is left that you may open'
+    expect(await reviewedAt('18:00')).toEqual([{ type: 'leave', identity, reason }])
+    const withdrawn = ['auth.withdraw', expect.objectContaining({ user: 'ops1', reason })]
+    expect((await world.events()).at(-1)).toEqual(withdrawn)
   })
 })
 

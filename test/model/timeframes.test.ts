@@ -2,8 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   dayOf,
-  endOfCheckout,
   isTimeZone,
+  lasting,
+  lastsUntil,
   mayGoOn,
   minuteOf,
   nextEdge,
@@ -200,7 +201,8 @@ describe('the state of timeframes', () => {
     for (let session = 0; session < 10_000; session++) {
       if (mayGoOn(hourly, now - session * MINUTE, now)) kept += 1
       // Several groups together are a new list each time.
-      if (endOfCheckout([...hourly], now - session, now) === Number.POSITIVE_INFINITY) kept += 1
+      if (lastsUntil([{ timeframes: [...hourly] }], now - session, now) === Number.POSITIVE_INFINITY)
+        kept += 1
     }
     expect(kept).toBe(20_000)
     expect(performance.now() - begin).toBeLessThan(2000)
@@ -218,6 +220,51 @@ describe('the state of timeframes', () => {
       opens: at('2026-11-23T08:00:00Z'),
     })
     expect(stateAt([morning], at('2026-11-23T11:59:00Z')).isWithin).toBe(true)
+  })
+})
+
+describe('overtime of several groups', () => {
+  const hours = fc.integer({ min: 0, max: 23 }).map((hour) => `${String(hour).padStart(2, '0')}:00`)
+  const group = fc.array(
+    fc
+      .record({ startTime: hours, endTime: hours, isOvertimable: fc.boolean() })
+      .map(({ isOvertimable, ...period }): TimeRule => ({ ...rule('UTC', period), isOvertimable })),
+    { maxLength: 3 },
+  )
+  const rows = fc
+    .array(group, { minLength: 1, maxLength: 4 })
+    .map((groups) => groups.map((timeframes) => ({ timeframes })))
+  const midnight = at('2026-11-23T00:00:00Z')
+
+  /** Whether one group lets it go on, as a person would say: open now, or its last end, since the begin, allowed it. */
+  function goesOn(timeframes: readonly TimeRule[], begin: number, now: number): boolean {
+    const isOpen = (time: number) => timeframes.length === 0 || timeframes.some((one) => holds(one, time))
+    if (isOpen(now)) return true
+    if (now < begin || !isOpen(begin)) return false
+    let end = begin
+    while (isOpen(end)) end += 60 * MINUTE
+    return timeframes.some((one) => one.isOvertimable && holds(one, end - 60 * MINUTE))
+  }
+
+  it('is that of each alone, and a checkout ends in the hour in which the last of them does', () => {
+    fc.assert(
+      fc.property(
+        rows,
+        fc.integer({ min: 0, max: 23 }),
+        fc.integer({ min: -3, max: 30 }),
+        (some, hour, more) => {
+          const begin = midnight + hour * 60 * MINUTE
+          const now = begin + more * 60 * MINUTE
+          const held = some.filter(({ timeframes }) => goesOn(timeframes, begin, now))
+          expect(lasting(some, begin, now)).toEqual(held)
+          let end = now
+          const isHeld = () => some.some(({ timeframes }) => goesOn(timeframes, begin, end))
+          while (isHeld() && end < now + 2 * DAY) end += 60 * MINUTE
+          expect(lastsUntil(some, begin, now)).toBe(end < now + 2 * DAY ? end : Number.POSITIVE_INFINITY)
+        },
+      ),
+      { numRuns: 300 },
+    )
   })
 })
 

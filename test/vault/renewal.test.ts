@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { auditAnchor } from '../../src/audit/anchor.ts'
+import { sealScreen } from '../../src/gate/approval-screens.ts'
 import { openHash, sealHash } from '../../src/identity/hashes.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { openRecordingKeys, renewRecordingKeys } from '../../src/recording-service/service.ts'
@@ -10,7 +11,7 @@ import { loadMasterKey, rotateMasterKeyFile } from '../../src/vault/key-file.ts'
 import { MasterKeyError, newMasterKey, WRAPPED_KEY } from '../../src/vault/master-key.ts'
 import { renewDataKey } from '../../src/vault/renewal.ts'
 import { openVault } from '../../src/vault/vault.ts'
-import { type Estate, smallEstate } from '../store/fixture.ts'
+import { type Estate, newApproval, smallEstate } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
 
 let temp: TemporaryStore
@@ -28,6 +29,12 @@ beforeEach(async () => {
   const { domainId } = estate.account
   await vault.setAuthority(domainId, { pkcs8: Secret.of('a key'), publicKey: 'ssh-ed25519 AAAA' })
   await temp.store.users.setPasswordHash(estate.user.id, sealHash(vault, estate.user.id, '$argon2id$'))
+  const id = '01J00000000000000000000000'
+  const screen = sealScreen(vault, id, 'the screen')
+  await temp.store.approvals.create(newApproval(estate, 1, { id, kind: 'command', screen }), {
+    ofUser: 1,
+    all: 1,
+  })
   await openRecordingKeys(temp.store.settings, vault)
   await auditAnchor({ ...temp.store, vault }).note({ sequence: 0, hash: Buffer.alloc(32) })
 })
@@ -71,6 +78,7 @@ describe('a new data key', () => {
     expect(new Set(places)).toEqual(
       new Set([
         'account_credentials.sealed',
+        'approvals.screen',
         'domain_authorities.sealed',
         'settings.value',
         'users.sealed_password_hash',

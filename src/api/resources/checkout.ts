@@ -5,7 +5,8 @@ import type { EventFields } from '../../audit/events/fields.ts'
 import { looksLikeId } from '../../model/names.ts'
 import type { Checkout, Id, User } from '../../model/objects.ts'
 import { reaches } from '../../model/profiles.ts'
-import { type CheckedOut, CheckoutError, type CheckoutWish } from '../../vault/checkout.ts'
+import type { CheckedOut, CheckoutWish } from '../../vault/checkout.ts'
+import { CheckoutError } from '../../vault/checkout-refusals.ts'
 import { MAX_PASSPHRASE_BYTES } from '../../vault/credentials.ts'
 import { RewriteError, RewriterBusyError } from '../../vault/formats/rewriter.ts'
 import { KEY_FORMATS } from '../../vault/formats/write.ts'
@@ -127,12 +128,12 @@ export function registerCheckout(app: Api, { deps }: Context): void {
       const where = placeFields(placed)
       let out: CheckedOut
       try {
-        const apiKey = callerOf(request).key?.keyName
+        const apiKey = callerOf(request).key
         const { key_format: keyFormat, ...wishes } = request.body
         const wish = {
           ...wishes,
           ...(keyFormat !== undefined && { keyFormat }),
-          ...(apiKey !== undefined && { apiKey }),
+          ...(apiKey && { apiKey }),
         }
         out = await checkouts.checkout(user, placed.account, clock, wish)
       } catch (error) {
@@ -205,7 +206,7 @@ export function registerCheckout(app: Api, { deps }: Context): void {
       const where = placeFields(placed)
       let end: number
       try {
-        end = await checkouts.extendedEnd(user, placed.account, checkout, clock())
+        end = await checkouts.extendedEnd(checkout, clock())
       } catch (error) {
         if (!(error instanceof CheckoutError)) throw error
         return refuse(request, where, error.message, error)
@@ -215,7 +216,7 @@ export function registerCheckout(app: Api, { deps }: Context): void {
         const fields = { ...personOf(request), ...where, object: id, duration: end - expires }
         await record(audit, request, 'checkout.extended', fields)
         try {
-          await store.checkouts.extend(id, expires, end, clock)
+          await checkouts.extend(checkout, end, clock)
         } catch (error) {
           // The event is written, and there may be no change: another follows.
           return refuse(request, where, 'the extension could not be stored', error as Error)
