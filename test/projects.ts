@@ -109,7 +109,7 @@ export const ALSO_ON_POSTGRES = {
     'test/backup/{postgres,replaced}.test.ts',
     'test/docs/{moving,readme}.test.ts',
     'test/e2e/backup-postgres.test.ts',
-    'test/gate/{approvals,gate,lock,review,timeframes}.test.ts',
+    'test/gate/{approvals,checkout-review,gate,lock,review,timeframes}.test.ts',
     'test/rotation/**/*.test.ts',
     'test/store/**/*.test.ts',
   ],

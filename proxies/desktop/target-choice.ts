@@ -55,6 +55,7 @@ export interface TargetChoiceOptions<Opened> {
 
 export class TargetChoice<Opened extends object> {
   readonly #options: TargetChoiceOptions<Opened>
+  #onTargets: ((text: string) => void) | undefined
 
   constructor(options: TargetChoiceOptions<Opened>) {
     this.#options = options
@@ -66,18 +67,31 @@ export class TargetChoice<Opened extends object> {
     const { user } = identity
     const display = this.#options.display()
     while (!signal.aborted) {
+      const changed = new Promise<{ changed: string }>((resolve) => {
+        this.#onTargets = (changed) => resolve({ changed })
+      })
       const { targets, total } = await gate.targets({ identity: identity.token, protocol })
       const list = new TargetList(
         { bastion, user, targets, total, ...(notice !== undefined && { notice }) },
         display.size,
       )
-      const outcome = await display.ask(list)
+      const outcome = await Promise.race([display.ask(list), changed])
+      this.#onTargets = undefined
       if (outcome === 'left') return 'left'
+      if ('changed' in outcome) {
+        notice = outcome.changed
+        continue
+      }
       const opened = await this.#toChosen(outcome.choice)
       if (!isRefusal(opened)) return opened
       notice = opened.message
     }
     return 'left'
+  }
+
+  /** Shows the list anew, with this notice, if it is shown. */
+  refresh(text: string): void {
+    this.#onTargets?.(text)
   }
 
   /** Opens the session with its target, once all that the gate asks for is there. */

@@ -45,6 +45,7 @@ export class RdpConnection implements ProxyConnection {
   #identity: Identity | undefined
   #display: LocalDisplay | undefined
   #opened: Opened | undefined
+  #choice: TargetChoice<Opened> | undefined
   /** The attempt to connect to the target, while it runs. */
   #opening: Promise<unknown> | undefined
   /** The relay handles the client, and closes the session itself. */
@@ -78,6 +79,10 @@ export class RdpConnection implements ProxyConnection {
     else void this.#leave(result, reason, ERROR_INFO.administratorDisconnect)
   }
 
+  onTargets(text: string): void {
+    this.#choice?.refresh(text)
+  }
+
   async #run(): Promise<void> {
     const identity = this.#options.identity ?? (await this.#signedIn())
     // Drops the password, which after NLA is a ticket.
@@ -106,6 +111,7 @@ export class RdpConnection implements ProxyConnection {
       onPatience: (milliseconds) => this.#idle.extend(milliseconds),
       signal: this.#abandon.signal,
     })
+    this.#choice = choice
     const opened = await this.#choose(choice, identity)
     if (this.#isLeaving) return
     if (opened === 'left') await this.#leave('success')

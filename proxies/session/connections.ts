@@ -14,6 +14,8 @@ export interface ProxyConnection {
    * sign-in was revoked.
    */
   stop(result: SessionResult, reason: string): void
+  /** Shows the list of targets anew, if one is shown, below this line. */
+  onTargets?(text: string): void
 }
 
 const LOOK_MS = 50
@@ -90,9 +92,16 @@ export class Connections {
     }
   }
 
+  #targetsChanged({ identity, text }: GateNotice & { type: 'targets' }): void {
+    for (const [connection, token] of this.#connections) {
+      if (token === identity) connection.onTargets?.(text)
+    }
+  }
+
   #noticed(notice: GateNotice): void {
     if ('identity' in notice) {
       if (notice.type === 'leave') this.#signedOut(notice)
+      else if (notice.type === 'targets') this.#targetsChanged(notice)
       else this.approvals.noticed(notice)
       return
     }

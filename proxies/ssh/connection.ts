@@ -131,6 +131,10 @@ export class SshConnection {
     disconnect(this.#options.client)
   }
 
+  onTargets(text: string): void {
+    this.#lobby.refresh(text)
+  }
+
   /** Connects the target of the login string. */
   async #toTarget(): Promise<void> {
     const interrupt = new AbortController()

@@ -44,6 +44,7 @@ export class VncConnection implements ProxyConnection {
   readonly #abandon = new AbortController()
   #display: LocalDisplay | undefined
   #opened: Opened | undefined
+  #choice: TargetChoice<Opened> | undefined
   /** The connection to the target, while it is being made. */
   #opening: Promise<unknown> | undefined
   #relay: VncRelay | undefined
@@ -72,6 +73,10 @@ export class VncConnection implements ProxyConnection {
     else void this.#leave(result, reason)
   }
 
+  onTargets(text: string): void {
+    this.#choice?.refresh(text)
+  }
+
   async #run(): Promise<void> {
     const { gate, identity, bastion } = this.#options
     const choice = new TargetChoice<Opened>({
@@ -85,6 +90,7 @@ export class VncConnection implements ProxyConnection {
       onPatience: (milliseconds) => this.#idle.extend(milliseconds),
       signal: this.#abandon.signal,
     })
+    this.#choice = choice
     const opened = identity.hasTarget ? await choice.reach({}) : await choice.fromList()
     if (this.#isLeaving) return
     if (opened === 'left') await this.#leave('success')

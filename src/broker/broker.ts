@@ -61,8 +61,9 @@ import { StoreClaimedError, StoreUnavailableError } from '../store/engine/errors
 import { Checkouts } from '../vault/checkout.ts'
 import { changerCommand } from '../workers/command.ts'
 import { copyingGate, GATE_COPIES } from '../workers/copying-gate.ts'
-import { EXPIRY_INTERVAL_MS, endExpiredCheckouts } from './checkout-expiry.ts'
-import { type Controlled, controlHandler } from './control.ts'
+import { judgeHostKey } from './changer-trust.ts'
+import { CheckoutExpiry, EXPIRY_INTERVAL_MS } from './checkout-expiry.ts'
+import { type Controlled, controlHandler, reportHolds } from './control.ts'
 import { firstAdministrator } from './first-start.ts'
 import { type Foundation, openFoundation } from './foundation.ts'
 import { FrontKeys } from './front-keys.ts'
@@ -79,7 +80,7 @@ import {
 import { Outage } from './outage.ts'
 import { Predecessors } from './predecessors.ts'
 import { openProxyHeaders } from './proxy-headers.ts'
-import { workerOptions } from './worker-options.ts'
+import { boundaryLog, workerOptions } from './worker-options.ts'
 
 /** Milliseconds for the connections of a replaced broker when no session is left: they close by themselves. */
 const LAST_WORDS_MS = 5_000
@@ -137,6 +138,7 @@ export class Broker {
   readonly #drawer = new Drawer()
   readonly #changers: ChangerProcesses
   readonly #rotation: Rotation
+  readonly #checkoutExpiry: CheckoutExpiry
   readonly #keys: FrontKeys
   #fronts: FrontDoors | undefined
   /** Port of the RDP listener. */
@@ -278,6 +280,8 @@ export class Broker {
     this.#changers = new ChangerProcesses({
       command: () => changerCommand(options.config.runAs).command,
       descriptor: MESSAGES_DESCRIPTOR,
+      onBegun: boundaryLog(options.logger, 'processes that change secrets'),
+      judge: (target, key) => judgeHostKey(this.#gate.hostTrust, target, key, Date.now()),
       warn: (message, details) => options.logger.warn(details, message),
     })
     this.#rotation = new Rotation({
@@ -288,6 +292,12 @@ export class Broker {
       now: Date.now,
       onError: (error, job) =>
         options.logger.error({ error, job }, 'a secret could not be changed or checked'),
+    })
+    this.#checkoutExpiry = new CheckoutExpiry({
+      store: parts.store,
+      audit: this.#audit,
+      secretChanges: this.#rotation,
+      now: Date.now,
     })
     this.#outage = new Outage({
       reach,
@@ -444,7 +454,7 @@ export class Broker {
     this.#release = await soon(() => this.#parts.store.claim(onTaken), isPassing)
   }
 
-  #openControl(): Promise<ControlServer> {
+  async #openControl(): Promise<ControlServer> {
     const controlled: Controlled = {
       gate: this.#gate,
       state: () => this.#state,
@@ -452,7 +462,9 @@ export class Broker {
       stop: (reason, graceMs) => void this.#started.promise.then(() => this.stop(reason, graceMs)),
       handOver: (pid, graceMs, isThere) => this.#handOver(pid, graceMs, isThere),
     }
-    return ControlServer.open(this.#options.config.dataDir, controlHandler(controlled))
+    const control = await ControlServer.open(this.#options.config.dataDir, controlHandler(controlled))
+    reportHolds(this.#gate, control)
+    return control
   }
 
   #recoverDeps() {
@@ -497,6 +509,7 @@ export class Broker {
       throw new Error('the broker still stores events of an outage of the database: try again in a moment')
     this.#isLeaving = true
     this.#isHandingOver = true
+    this.#gate.onUnwatchable()
     try {
       await this.#leaveSingles()
     } catch (error) {
@@ -515,6 +528,10 @@ export class Broker {
       )
       return
     }
+    await this.#gate.dismissWaiting().catch((error: unknown) => {
+      // The newer broker cancels them.
+      this.#options.logger.error({ error }, 'requests for approval that wait could not be kept')
+    })
     this.#fronts?.close()
     this.#control?.makeRoom()
     await this.#release()
@@ -597,11 +614,9 @@ export class Broker {
 
   #endExpired(): void {
     if (this.#parts.store.reach.away) return
-    endExpiredCheckouts(this.#parts.store, this.#audit, Date.now(), this.#rotation).catch(
-      (error: unknown) => {
-        this.#options.logger.error({ error }, 'checkouts that are over could not be ended')
-      },
-    )
+    this.#checkoutExpiry.run().catch((error: unknown) => {
+      this.#options.logger.error({ error }, 'checkouts that are over could not be ended')
+    })
     const { approvals } = this.#gate
     const ended = approvals.expireOverdue().then(() => approvals.endRevokedCheckouts())
     ended.catch((error: unknown) => {

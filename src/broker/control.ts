@@ -1,7 +1,8 @@
 /** The answers of a broker on its control socket. */
 import { CONTROL_VERSION, type ControlStatus, type LinkedSession } from '../control/messages.ts'
-import type { ControlHandler } from '../control/server.ts'
+import type { ControlHandler, ControlServer } from '../control/server.ts'
 import type { BrokerGate } from '../gate/gate.ts'
+import { holdOf } from '../gate/holds.ts'
 import type { RunningSession } from '../gate/running.ts'
 import { SCHEMA_VERSION } from '../store/migrate.ts'
 
@@ -38,7 +39,27 @@ export function controlHandler({ gate, state, stop, handOver }: Controlled): Con
   }
 }
 
-function linkedSession({ id, userId, target, begin, isRecorded }: RunningSession): LinkedSession {
+/** Reports to the linked brokers whose session's input is held, and whose no longer. */
+export function reportHolds(
+  gate: Pick<BrokerGate, 'onNotice' | 'holdOf'>,
+  control: Pick<ControlServer, 'onHeld'>,
+): void {
+  gate.onNotice((notice) => {
+    if (notice.type !== 'suspend' && notice.type !== 'resume') return
+    control.onHeld(notice.session, gate.holdOf(notice.session))
+  })
+}
+
+function linkedSession(session: RunningSession): LinkedSession {
+  const { id, userId, target, begin, isRecorded } = session
   const { accountId } = target
-  return { id, userId, ...(accountId !== undefined && { accountId }), begin, isRecorded }
+  const hold = holdOf(session)
+  return {
+    id,
+    userId,
+    ...(accountId !== undefined && { accountId }),
+    begin,
+    isRecorded,
+    ...(hold && { hold }),
+  }
 }

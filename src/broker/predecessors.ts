@@ -5,7 +5,7 @@
 import { rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ControlClient } from '../control/client.ts'
-import type { LinkedSession } from '../control/messages.ts'
+import type { LinkedHold, LinkedSession } from '../control/messages.ts'
 import { replacedSockets } from '../control/place.ts'
 import type { ElsewhereSession } from '../gate/elsewhere.ts'
 import type { OrderedBy } from '../gate/holds.ts'
@@ -73,8 +73,9 @@ export class Predecessors {
     if (client) {
       this.#clients.add(client)
       client.onNews = (news) => {
-        if (news.type === 'sessions') for (const session of news.sessions) sessions.set(session.id, session)
-        else this.#closed(sessions, news.session)
+        if (news.type === 'closed') this.#closed(sessions, news.session)
+        else if (news.type === 'held') this.#held(sessions, news.session, news.hold)
+        else for (const session of news.sessions) sessions.set(session.id, session)
       }
       try {
         await requireLink(client, path)
@@ -114,6 +115,15 @@ export class Predecessors {
         await sleep(delay, undefined, { ref: false })
       }
     }
+  }
+
+  #held(sessions: Map<Id, LinkedSession>, id: Id, hold: LinkedHold | undefined): void {
+    const session = sessions.get(id)
+    if (!session) return
+    if (hold) session.hold = hold
+    else delete session.hold
+    const known = this.#options.elsewhere.get(id)
+    if (known) known.hold = hold
   }
 
   #closed(sessions: Map<Id, LinkedSession>, id: Id): void {

@@ -44,10 +44,13 @@ export async function workerOptions(
 }
 
 /** Returns a function that logs once what the boundary is made of, and again when that has changed. */
-function boundaryLog(logger: Logger): (report: CageReport) => void {
+export function boundaryLog(
+  logger: Pick<Logger, 'info' | 'warn'>,
+  processes?: string,
+): (report: CageReport) => void {
   let logged: string | undefined
   return (report) => {
-    const { text, isWhole } = boundaryOf(report, process.getuid?.() ?? -1)
+    const { text, isWhole } = boundaryOf(report, process.getuid?.() ?? -1, processes)
     if (text === logged) return
     logged = text
     if (isWhole) logger.info(text)

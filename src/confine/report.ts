@@ -27,8 +27,8 @@ export interface Boundary {
   text: string
 }
 
-/** `broker`: the broker's own user. */
-export function boundaryOf(report: CageReport, broker: number): Boundary {
+/** `broker`: the broker's own user; `processes`: the ones that are held, in the plural. */
+export function boundaryOf(report: CageReport, broker: number, processes = 'session workers'): Boundary {
   const { uid, capabilities, missing } = report
   const holds = uid !== broker && uid > 0 && !capabilities
   const held = [
@@ -41,16 +41,16 @@ export function boundaryOf(report: CageReport, broker: number): Boundary {
   const rest = held.length === 0 ? 'nothing else holds them' : `they have ${held.join(', ')}`
   const lack = missing.length === 0 ? '' : `; missing: ${missing.join('; ')}`
   const isWhole = holds && missing.length === 0
-  if (holds) return { holds, isWhole, text: `session workers run as user ${uid}: ${rest}${lack}` }
-  return { holds, isWhole, text: `no boundary: ${reason(report, broker)}; ${rest}${lack}` }
+  if (holds) return { holds, isWhole, text: `${processes} run as user ${uid}: ${rest}${lack}` }
+  return { holds, isWhole, text: `no boundary: ${reason(report, broker, processes)}; ${rest}${lack}` }
 }
 
-function reason({ uid, capabilities }: CageReport, broker: number): string {
+function reason({ uid, capabilities }: CageReport, broker: number, processes: string): string {
   if (uid === broker && broker !== 0) {
-    return `without root, session workers run as the broker's own user (${uid}), and the kernel's separation of users is missing: start as root, or with the capabilities CAP_SETUID, CAP_SETGID and CAP_KILL, with run_as`
+    return `without root, ${processes} run as the broker's own user (${uid}), and the kernel's separation of users is missing: start as root, or with the capabilities CAP_SETUID, CAP_SETGID and CAP_KILL, with run_as`
   }
-  if (uid === 0) return 'session workers run as root: set run_as'
+  if (uid === 0) return `${processes} run as root: set run_as`
   return capabilities
-    ? `session workers (user ${uid}) have some of root's capabilities`
-    : `the user of session workers is not known on ${process.platform}`
+    ? `${processes} (user ${uid}) have some of root's capabilities`
+    : `the user of ${processes} is not known on ${process.platform}`
 }

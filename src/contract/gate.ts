@@ -451,6 +451,8 @@ export type GateNotice =
    * The user's sign-in is no longer valid: end the connection and show the reason. `identity` is the token.
    */
   | { type: 'leave'; identity: string; reason: string }
+  /** Targets that the user was shown are none of the user's any more: show the list anew, below this line. */
+  | { type: 'targets'; identity: string; text: string }
   /**
    * New state of the approval that this connection waits for. `pending`: an answer came, or the quorum changed.
    * `identity` is the token.

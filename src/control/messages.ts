@@ -6,7 +6,7 @@ import { type Static, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 
 /** Version of these messages, but for `status` and `drain`, which every version has. */
-export const CONTROL_VERSION = 2
+export const CONTROL_VERSION = 3
 /** Longest line in bytes, both ways. */
 export const MAX_LINE = 64 * 1024
 /** Sessions in one message: it stays far below the longest line. */
@@ -56,8 +56,18 @@ const Request = Type.Union([
   ),
 ])
 
+/** Why input is held, and since when. */
+const Held = Type.Object({ reason: Text, by: Type.Optional(Text), since: Count }, exact)
+
 const Running = Type.Object(
-  { id: Id, userId: Id, accountId: Type.Optional(Id), begin: Count, isRecorded: Type.Boolean() },
+  {
+    id: Id,
+    userId: Id,
+    accountId: Type.Optional(Id),
+    begin: Count,
+    isRecorded: Type.Boolean(),
+    hold: Type.Optional(Held),
+  },
   exact,
 )
 
@@ -91,6 +101,8 @@ const Reply = Type.Union([
     exact,
   ),
   Type.Object({ type: Type.Literal('closed'), session: Id }, exact),
+  /** Input is held there, for another reason too, or released if there is no `hold`. */
+  Type.Object({ type: Type.Literal('held'), session: Id, hold: Type.Optional(Held) }, exact),
 ])
 
 export type ControlRequest = Static<typeof Request>
@@ -98,6 +110,7 @@ export type ControlReply = Static<typeof Reply>
 export type ControlAnswer = Extract<ControlReply, { id: number }>
 /** A session that runs in a broker, as another broker has to know it. */
 export type LinkedSession = Static<typeof Running>
+export type LinkedHold = Static<typeof Held>
 export type ControlStatus = Omit<Extract<ControlReply, { type: 'status' }>, 'id' | 'type'>
 
 const REQUEST = Compile(Request)

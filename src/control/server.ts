@@ -13,6 +13,7 @@ import {
   type ControlReply,
   type ControlRequest,
   type ControlStatus,
+  type LinkedHold,
   type LinkedSession,
   requestOf,
   SESSIONS_TOGETHER,
@@ -108,6 +109,12 @@ export class ControlServer {
   onSessionClosed(session: string): void {
     for (const connection of this.#connections)
       if (connection.isLinked) connection.send({ type: 'closed', session })
+  }
+
+  /** Reports to the linked clients that a session's input is held, or released without a `hold`. */
+  onHeld(session: string, hold?: LinkedHold): void {
+    for (const connection of this.#connections)
+      if (connection.isLinked) connection.send({ type: 'held', session, ...(hold && { hold }) })
   }
 
   /** Removes the socket; connections stay. */

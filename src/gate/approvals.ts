@@ -23,6 +23,8 @@ import type { Id } from '../model/objects.ts'
 import { newUlid } from '../store/ids.ts'
 import type { Store } from '../store/store.ts'
 import { Pace } from '../threads/pace.ts'
+import type { Vault } from '../vault/vault.ts'
+import { openScreen, sealScreen } from './approval-screens.ts'
 
 /** The part of an approval that its requester says. */
 export type Request = Pick<
@@ -43,6 +45,8 @@ export type Request = Pick<
   | 'quorum'
 > &
   Partial<Pick<Approval, 'session' | 'detail' | 'connection' | 'apiKey'>> & {
+    /** Text in view of a held command. It is stored sealed. */
+    shown?: string
     /** Milliseconds for the answers, instead of the authorization's time. */
     answerMs?: number
   }
@@ -76,6 +80,7 @@ const HOUR_MS = 3_600_000
 
 export interface ApprovalsOptions {
   store: Pick<Store, 'approvals' | 'authorizations' | 'checkouts' | 'accounts' | 'users'>
+  vault: Pick<Vault, 'seal' | 'open'>
   audit: Pick<Audit, 'record'>
   /** Milliseconds since the epoch. */
   now: () => number
@@ -97,13 +102,14 @@ export class Approvals {
 
   /** Stores a request. Returns undefined if as many are pending as may be; `from`: the client, for the event. */
   async ask(request: Request, from: EventFields): Promise<Approval | undefined> {
-    const { store, now } = this.#options
-    const { answerMs, begin, ...asked } = request
+    const { store, vault, now } = this.#options
+    const { answerMs, begin, shown, ...asked } = request
     const authorization = await store.authorizations.find(request.authorizationId)
     const { approvalTimeout = 0, singleConnection = false } = authorization?.conditions ?? {}
     const created = now()
     if (!this.#mayAsk(request.userId, created)) return undefined
     if (await store.approvals.isFull(request.userId, LIMITS)) return undefined
+    const id = newUlid()
     const times = { created, duration: request.duration, ...(begin !== undefined && { begin }) }
     const approval: Approval = {
       session: '',
@@ -112,7 +118,8 @@ export class Approvals {
       apiKey: '',
       ...asked,
       ...times,
-      id: newUlid(),
+      id,
+      ...(shown !== undefined && { screen: sealScreen(vault, id, shown) }),
       state: 'pending',
       answerBy: answerMs === undefined ? answerTime(times, approvalTimeout) : created + answerMs,
       isSingle: singleConnection,
@@ -137,6 +144,11 @@ export class Approvals {
         reason: 'too many wait',
       })
     return made
+  }
+
+  /** Returns the screen of a held command as long as the request waits, or the empty text. */
+  screenOf(approval: Approval): string {
+    return openScreen(this.#options.vault, approval)
   }
 
   /** Counts the request among those of the user in this hour. Returns false if there were too many. */
@@ -172,7 +184,13 @@ export class Approvals {
         return 'not_found'
       const next = answered(found, whole)
       if (typeof next === 'string') return next
-      const fields = { ...fieldsOf(found), user: actor.name, ...actor.fields, reason: given.comment }
+      const fields = {
+        ...fieldsOf(found),
+        user: actor.name,
+        ...actor.fields,
+        reason: given.comment,
+        ...(found.ticket !== '' && { ticket: found.ticket }),
+      }
       await this.#record('approval.answer', {
         ...fields,
         result: given.approved ? 'accepted' : 'rejected',

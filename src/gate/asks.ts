@@ -5,6 +5,7 @@
 import { canonicalName } from '../access/targets.ts'
 import type { AskCommandAnswer, AskCommandRequest, GateNotice } from '../contract/gate.ts'
 import type { Approval } from '../model/approvals.ts'
+import { NO_CONDITIONS } from '../model/conditions.ts'
 import type { Id } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 import { type Approvals, stateText } from './approvals.ts'
@@ -30,8 +31,17 @@ interface Ask {
   timer: NodeJS.Timeout | undefined
 }
 
+/** The authorization whose approvers are asked. */
+interface Asked {
+  id: Id
+  name: string
+  /** For the user. */
+  who: string
+  quorum: number
+}
+
 export interface AsksOptions {
-  store: Pick<Store, 'approvals'>
+  store: Pick<Store, 'approvals' | 'authorizations' | 'access'>
   approvals: Pick<Approvals, 'ask' | 'cancelOwn' | 'expire' | 'process'>
   notify: (notice: GateNotice) => void
   /** Milliseconds since the epoch. */
@@ -96,6 +106,7 @@ export class Asks {
     const asked = await this.#authorization(session)
     const line = request.line === '' ? UNREAD : request.line.slice(0, MAX_LINE)
     const screen = request.screen.join('\n').slice(-MAX_SCREEN)
+    const shown = `rule: ${request.rule.slice(0, MAX_LINE)}${screen === '' ? '' : `\n\n${screen}`}`
     const approval = await approvals.ask(
       {
         kind: 'command',
@@ -108,10 +119,11 @@ export class Asks {
         duration: session.askMs,
         answerMs: session.askMs,
         comment: line.slice(0, 1_000).replaceAll(/\p{C}/gu, ' '),
-        ticket: '',
-        quorum: 1,
+        ticket: session.reason?.ticket ?? '',
+        quorum: asked.quorum,
         session: session.id,
-        detail: `${line}\n\nrule: ${request.rule.slice(0, MAX_LINE)}${screen === '' ? '' : `\n\n${screen}`}`,
+        detail: line,
+        shown,
         connection: approvals.process,
       },
       sessionFields(session),
@@ -131,7 +143,8 @@ export class Asks {
     const { id } = approval
     one.timer = setTimeout(() => void this.#expire(one, id), session.askMs + LATE_MS)
     const seconds = Math.round(session.askMs / 1000)
-    const text = `this command waits for an approval by ${asked.who}, for ${seconds} s (request ${approval.id}): Ctrl-C gives up`
+    const agree = asked.quorum === 1 ? '' : ` (${asked.quorum} have to agree)`
+    const text = `this command waits for an approval by ${asked.who}${agree}, for ${seconds} s (request ${approval.id}): Ctrl-C gives up`
     notify({ type: 'tell', session: session.id, text })
     // An answer may have come before this process knew the question.
     const now = await store.approvals.find(approval.id)
@@ -139,17 +152,31 @@ export class Asks {
   }
 
   /** Returns the authorization whose approvers are asked: the first that has some, or else the first. */
-  async #authorization({ target }: RunningSession): Promise<{ id: Id; name: string; who: string }> {
-    const { authorizationIds, authorizationNames } = target
+  async #authorization(session: RunningSession): Promise<Asked> {
+    const { authorizationIds, authorizationNames } = session.target
     for (const [index, id] of authorizationIds.entries()) {
       const groups = await this.#options.store.approvals.approversOf(id)
-      if (groups.length > 0) return { id, name: authorizationNames[index] ?? '', who: groups.join(', ') }
+      if (groups.length === 0) continue
+      const quorum = await this.#quorum(session, id)
+      return { id, name: authorizationNames[index] ?? '', who: groups.join(', '), quorum }
     }
     return {
       id: authorizationIds[0] ?? '',
       name: authorizationNames[0] ?? '',
       who: 'those who may end this session',
+      quorum: 1,
     }
+  }
+
+  /** Returns how many have to agree: outside of the timeframes as many as open a session then. */
+  async #quorum({ userId, target }: RunningSession, authorization: Id): Promise<number> {
+    const { store, now } = this.#options
+    const conditions = (await store.authorizations.find(authorization))?.conditions ?? NO_CONDITIONS
+    const rows = await store.access.sessionTargets(userId, now(), { device: target.deviceName })
+    const isWithin = rows.some(({ authorizationId }) => authorizationId === authorization)
+    const { activeQuorum, inactiveQuorum } = conditions
+    // In overtime no quorum for the outside may be set.
+    return (!isWithin && inactiveQuorum) || activeQuorum || 1
   }
 
   #changed(approval: Approval): void {

@@ -3,7 +3,7 @@
  * what is done to them is asked of that broker.
  */
 import type { Id } from '../model/objects.ts'
-import type { OrderedBy } from './holds.ts'
+import type { Hold, OrderedBy } from './holds.ts'
 
 export type ReleaseAnswer = 'released' | 'not_suspended' | 'not_running'
 
@@ -11,6 +11,8 @@ export interface ElsewhereSession {
   id: Id
   userId: Id
   accountId?: Id
+  /** Present while input is held there. */
+  hold?: Hold | undefined
   /** Asks the session's broker to end it. Resolves with false if it does not run there any more. */
   kill(reason: string, by: string, apiKey?: string): Promise<boolean>
   /** Asks the session's broker to hold its input. Resolves with false if it does not run there any more. */

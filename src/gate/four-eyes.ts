@@ -17,6 +17,7 @@ const AGAIN_MS = 2_000
 
 const NOT_BEGUN = 'this session begins when somebody watches it'
 const LEFT = 'nobody watches this session any more'
+const UNWATCHABLE = 'a newer broker has taken over, where this session cannot be watched: connect again'
 
 export interface FourEyesOptions {
   suspensions: Pick<Suspensions, 'holdNow' | 'told' | 'release'>
@@ -39,6 +40,7 @@ export function firstHold(now: number): Hold {
 export class FourEyes {
   readonly #options: Required<FourEyesOptions>
   readonly #places = new Map<Id, Place>()
+  #isUnwatchable = false
 
   constructor(options: FourEyesOptions) {
     this.#options = { firstMs: FIRST_WATCHER_MS, nextMs: NEXT_WATCHER_MS, ...options }
@@ -49,6 +51,14 @@ export class FourEyes {
     if (!session.target.isWatched) return
     const place = this.#placeOf(session)
     if (place.watchers.size === 0) this.#await(session, place, this.#options.firstMs, 'nobody came to watch')
+  }
+
+  /** Reports to the users of these sessions from now on that no watcher can come. */
+  onUnwatchable(sessions: Iterable<RunningSession>): void {
+    this.#isUnwatchable = true
+    for (const session of sessions)
+      if (session.holds?.has('unwatched'))
+        this.#options.suspensions.holdNow(session, 'unwatched', UNWATCHABLE)
   }
 
   onWatched(session: RunningSession, watcher: Watcher): void {
@@ -75,9 +85,10 @@ export class FourEyes {
     const place = this.#places.get(session.id)
     if (!place?.watchers.delete(watcher) || place.watchers.size > 0) return
     const { suspensions, nextMs } = this.#options
+    const reason = this.#isUnwatchable ? UNWATCHABLE : LEFT
     // At once: the event follows, since nothing is let happen by it.
-    suspensions.holdNow(session, 'unwatched', LEFT)
-    void suspensions.told(session, LEFT).catch(() => undefined)
+    suspensions.holdNow(session, 'unwatched', reason)
+    void suspensions.told(session, reason).catch(() => undefined)
     this.#await(session, place, nextMs, 'nobody came back to watch')
   }
 
@@ -94,6 +105,7 @@ export class FourEyes {
 
   #await(session: RunningSession, place: Place, ms: number, reason: string): void {
     clearTimeout(place.timer)
-    place.timer = setTimeout(() => this.#options.end(session, reason), ms)
+    const end = () => this.#options.end(session, this.#isUnwatchable ? UNWATCHABLE : reason)
+    place.timer = setTimeout(end, ms)
   }
 }

@@ -66,6 +66,7 @@ import {
 } from './invitations.ts'
 import { LiveSessions, type Watching } from './live.ts'
 import type { LiveDrawer, Watcher } from './live-session.ts'
+import { MenuHours } from './menu-hours.ts'
 import { Opening } from './opening.ts'
 import { proxyFields } from './proxy-events.ts'
 import { Review } from './review.ts'
@@ -117,6 +118,7 @@ export class BrokerGate implements Gate {
   readonly #asks: Asks
   readonly #arrears: Arrears
   readonly #checkouts: CheckoutReview
+  readonly #menuHours: MenuHours
   readonly #listeners = new Set<(notice: GateNotice) => void>()
   readonly #waits: Waits
   readonly #approvalEnds = new ApprovalEnds()
@@ -130,7 +132,7 @@ export class BrokerGate implements Gate {
     const { audit, now, onUnreadable, store, vault } = options
     this.#arrears = new Arrears(store.reach)
     const notify = (notice: GateNotice) => this.#notify(notice)
-    this.approvals = new Approvals({ store, audit, now })
+    this.approvals = new Approvals({ store, vault, audit, now })
     this.#waits = new Waits({
       approvals: this.approvals,
       store: store.approvals,
@@ -144,6 +146,7 @@ export class BrokerGate implements Gate {
       stop: (session, reason) => this.#stop(session, reason),
       others: async (...reviewed) => {
         await this.#signIns.review(...reviewed)
+        await this.#menuHours.review(reviewed[2], reviewed[1])
         await this.tickets.review(...reviewed)
         await this.#invitations.review(...reviewed)
         await this.#waits.review(reviewed[2])
@@ -153,6 +156,12 @@ export class BrokerGate implements Gate {
       holders: () => this.#checkouts.holders(),
       hours: new SessionHours({ now, notify }),
       bases: () => this.#bases(),
+    })
+    this.#menuHours = new MenuHours({
+      store,
+      notify,
+      watch: ({ basis }) => this.#review.watch(basis),
+      now,
     })
     const grounds = () => this.#review.grounds()
     const tickets = new Tickets(store.tickets, vault)
@@ -216,6 +225,7 @@ export class BrokerGate implements Gate {
     const { now, store } = this.#options
     const rows = isBound ? [] : await store.access.sessionTargets(userId, now())
     const targets = targetsOf(rows, protocol).filter((target) => target.rights.length > 0)
+    this.#menuHours.shown(identity, signedIn, rows)
     if (targets.length > 0 && !signedIn.hasTargets) {
       signedIn.hasTargets = true
       // They may have gone since they were read.
@@ -242,6 +252,7 @@ export class BrokerGate implements Gate {
     const signedIn = this.#signIns.get(request.identity, request.protocol)
     const answer = await this.#opening.open(signedIn, request, onRunning)
     if (answer.result !== 'opened') return answer
+    this.#menuHours.forget(request.identity)
     const running = this.#running.get(answer.session.id)
     this.#fourEyes.begin(running)
     this.#approvalEnds.add(running)
@@ -427,6 +438,7 @@ export class BrokerGate implements Gate {
 
   async leave({ identity }: { identity: string }): Promise<void> {
     this.#signIns.forget(identity)
+    this.#menuHours.forget(identity)
     await this.#withdraw(this.#waits.remove(identity))
     await this.#invitations.onGuestClosed(identity)
   }
@@ -531,7 +543,7 @@ export class BrokerGate implements Gate {
   /** Returns why the input of a session is held, or undefined if it is not. */
   holdOf(id: string): Hold | undefined {
     const session = this.#running.find(id)
-    return session && holdOf(session)
+    return session ? holdOf(session) : this.#running.elsewhere.get(id)?.hold
   }
 
   /** Invites a guest to a running session. The password is returned only once. */
@@ -575,7 +587,7 @@ export class BrokerGate implements Gate {
     const done = await Promise.allSettled(
       isAway
         ? [this.#review.runWithoutStore(), this.#endApproved()]
-        : [this.#review.run(), this.#endApproved(), this.#expireWaits()],
+        : [this.#review.run(), this.#endApproved(), this.#expireWaits(), this.#judgeMenus()],
     )
     for (const one of done) if (one.status === 'rejected') throw one.reason
   }
@@ -583,6 +595,11 @@ export class BrokerGate implements Gate {
   /** Ends the requests whose time has come, and tells the clients that wait for them. */
   async #expireWaits(): Promise<void> {
     if (await this.#waits.tick()) await this.#review.run()
+  }
+
+  /** Shows menus anew whose timeframes end. */
+  async #judgeMenus(): Promise<void> {
+    if (await this.#menuHours.tick()) await this.#review.run()
   }
 
   /** Warns and ends the sessions whose approvals come to their end. */
@@ -665,6 +682,17 @@ export class BrokerGate implements Gate {
     return this.#opening.drain(reason)
   }
 
+  /** Reports to the users that no watcher can come any more: the API closes. */
+  onUnwatchable(): void {
+    this.#fourEyes.onUnwatchable(this.#running)
+  }
+
+  /** Sends the clients away that wait for approvals: their requests stay, and are found by the next broker. */
+  async dismissWaiting(): Promise<void> {
+    await this.#options.store.approvals.detach(this.approvals.process)
+    this.#waits.dismiss()
+  }
+
   /** Takes a drain back. */
   resume(): void {
     this.#opening.resume()
@@ -682,6 +710,10 @@ export class BrokerGate implements Gate {
   /** The sessions that run on in brokers that this one has replaced. */
   get elsewhere(): Map<Id, ElsewhereSession> {
     return this.#running.elsewhere
+  }
+
+  get hostTrust(): HostTrust {
+    return this.#hostKeys.trust
   }
 
   /** Replaces the trust settings for host keys. */

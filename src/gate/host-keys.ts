@@ -214,7 +214,7 @@ export async function knownTypes(
 }
 
 /** Reads the type's name, the SSH string at the start of the blob (RFC 4253 6.6). */
-function keyType(key: Uint8Array): string | undefined {
+export function keyType(key: Uint8Array): string | undefined {
   if (key.length < 8 || key.length > MAX_KEY) return undefined
   const length = Buffer.from(key.buffer, key.byteOffset, key.length).readUInt32BE(0)
   if (length < 1 || length > 64 || length + 4 > key.length) return undefined
@@ -226,7 +226,7 @@ function keyType(key: Uint8Array): string | undefined {
  * Returns why an RSA key (`string type`, `mpint e`, `mpint n`, RFC 4253 6.6) is too weak to prove who holds
  * it, or undefined.
  */
-function flawOf(key: Uint8Array): string | undefined {
+export function flawOf(key: Uint8Array): string | undefined {
   const malformed = 'the RSA key is malformed'
   try {
     const reader = new Reader(Buffer.from(key), () => new Error(malformed))

@@ -11,7 +11,6 @@ import { flawOfHostCertificate, type HostCertificateFlaw } from '../identity/hos
 import { type PublicKey, PublicKeyError, parseAuthorizedKey } from '../identity/public-key.ts'
 import { RevocationListError } from '../identity/revocation.ts'
 import { flawOfSshfp, type SshfpFlaw } from '../identity/sshfp.ts'
-import type { RunningSession } from './running.ts'
 
 /** Trust settings from the configuration, which may change while the broker runs. */
 export interface HostTrust {
@@ -73,7 +72,7 @@ const CERTIFICATE_FLAWS: Readonly<Record<HostCertificateFlaw, Doubt>> = {
 /** Checks policy `ca`; `now` in milliseconds since the epoch. */
 export function doubtOfCertificate(
   { certificate }: ShownKey,
-  { target, hostCaKeys }: RunningSession,
+  { target, hostCaKeys }: { target: { host: string; port: number }; hostCaKeys: readonly string[] },
   now: number,
 ): Doubt | undefined {
   const authorities = hostCaKeys.flatMap(readAuthority)

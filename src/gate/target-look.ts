@@ -1,6 +1,6 @@
 /** Checks whether sessions may keep their targets. Caches each pair of user and target: use one object per check. */
 import { type Target, targetsOf } from '../access/targets.ts'
-import { mayGoOn } from '../model/timeframes.ts'
+import { lasting } from '../model/timeframes.ts'
 import type { Store, TargetRow } from '../store/store.ts'
 import type { RunningSession } from './running.ts'
 
@@ -63,9 +63,7 @@ export function flawOfTarget(
   const of = (some: readonly TargetRow[]) =>
     targetsOf(some, target.protocol, counting).find(({ kind }) => kind === target.kind)
   // Approvers have let it begin outside of its timeframes.
-  const held = target.isOutside
-    ? rows
-    : rows.filter(({ timeframes }) => timeframes.length === 0 || mayGoOn(timeframes, begin, now))
+  const held = target.isOutside ? rows : lasting(rows, begin, now)
   const granted = of(held)
   if (!granted || granted.quorum !== undefined || !hasAll(granted, target)) {
     const ever = held.length < rows.length ? of(rows) : undefined

@@ -1,6 +1,6 @@
 /** Ids of changed objects, and bases to judge, as a test of what runs. */
 import type { Basis } from '../identity/basis.ts'
-import type { Id } from '../model/objects.ts'
+import type { Checkout, Id } from '../model/objects.ts'
 import type { Change, ChangeKind, Store } from '../store/store.ts'
 import { Pace } from '../threads/pace.ts'
 import type { RunningSession } from './running.ts'
@@ -114,8 +114,13 @@ export class Touched {
   }
 
   /** A service may have been what gave the user the account. */
-  hasCheckout({ userId, accountId }: { userId: Id; accountId: Id }): boolean {
-    return this.hasUser(userId) || this.#has('account', accountId) || this.#ids.has('service')
+  hasCheckout({ userId, accountId, apiKeyId }: Pick<Checkout, 'userId' | 'accountId' | 'apiKeyId'>): boolean {
+    return (
+      this.hasUser(userId) ||
+      this.#has('account', accountId) ||
+      this.#ids.has('service') ||
+      (apiKeyId !== undefined && this.#has('api_key', apiKeyId))
+    )
   }
 
   /** Whether something has changed that targets of any user may rest on. */

@@ -84,6 +84,17 @@ export class Waits {
     return ended > 0
   }
 
+  /** Sends the clients away. Their requests stay. */
+  dismiss(): void {
+    for (const [approval, { identities }] of this.#byApproval) {
+      const text = `a newer broker takes over: connect again, the request ${approval} stays`
+      for (const identity of identities)
+        this.#options.notify({ type: 'approval', identity, approval, state: 'cancelled', text })
+    }
+    this.#byApproval.clear()
+    this.#byIdentity.clear()
+  }
+
   #tell(id: Id, approval: Approval | undefined): void {
     const wait = this.#byApproval.get(id)
     if (!wait) return

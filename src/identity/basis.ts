@@ -157,12 +157,17 @@ export class Grounds {
     return flawOfRight(await this.#rightsOf(user.profile), needs)
   }
 
-  /** Returns why the user may hold nothing, from wherever it was asked for, or undefined if it may. */
-  async flawOfUser(id: Id): Promise<string | undefined> {
+  /**
+   * Returns why the user may not hold what needs that right, from wherever it was asked for, or undefined if it may.
+   * `apiKeyId`: the key that asked in the user's name.
+   */
+  async flawOfHolder(id: Id, needs: NonNullable<Basis['needs']>, apiKeyId?: Id): Promise<string | undefined> {
     const user = await this.user(id)
     if (!user) return 'the user was removed'
     const flaw = flawOfStanding({ ...user, ipSource: [] }, '', this.#options.now())
-    return flaw && STANDING[flaw]
+    if (flaw) return STANDING[flaw]
+    if (apiKeyId !== undefined) return await this.#flawOfApiKey(apiKeyId, undefined, user, needs)
+    return flawOfRight(await this.#rightsOf(user.profile), needs)
   }
 
   user(id: Id): Promise<User | undefined> {
@@ -175,7 +180,7 @@ export class Grounds {
 
   async #flawOfApiKey(
     id: Id,
-    from: string,
+    from: string | undefined,
     user: User | undefined,
     needs: Basis['needs'],
   ): Promise<string | undefined> {
@@ -183,7 +188,8 @@ export class Grounds {
     if (!key) return 'the API key was removed'
     const { now } = this.#options
     if (key.expirationDate !== undefined && key.expirationDate <= now()) return 'the API key has expired'
-    if (!isFrom(from, key.ipSource)) return 'the API key may not come from its address any more'
+    if (from !== undefined && !isFrom(from, key.ipSource))
+      return 'the API key may not come from its address any more'
     const own = await this.#rightsOf(key.profile)
     if (!user) return flawOfRight(own, needs)
     const rights = await this.#rightsOf(user.profile)

@@ -63,6 +63,8 @@ export interface Approval extends ApprovalObject {
   /** Session and line of a held command; empty otherwise. */
   session: string
   detail: string
+  /** Sealed screen of a held command. The store forgets it when the request is answered or ends. */
+  screen?: Uint8Array
   created: number
   /** Undefined until it is accepted, if it was asked for at once. */
   begin?: number
@@ -147,11 +149,6 @@ export function cancelled(
 export function expired(approval: Approval, now: number): Approval | Refusal {
   if (approval.state !== 'pending' || now < approval.answerBy) return 'not_pending'
   return { ...approval, state: 'expired', ended: { by: '', comment: '', time: approval.answerBy } }
-}
-
-/** Returns the detail that stays: of an ended request the line alone, without the screen that approvers saw. */
-export function keptDetail({ state, detail }: Pick<Approval, 'state' | 'detail'>): string {
-  return state === 'pending' ? detail : (detail.split('\n\n', 1)[0] ?? '')
 }
 
 /** Returns until when a request has to be answered; `timeout` in seconds, 0 for as long as it makes sense. */

@@ -54,8 +54,15 @@ export interface ConditionFlaw {
   message: string
 }
 
-/** Returns the problem of these conditions, or undefined. `approvers`: number of users in the groups. */
-export function conditionsFlaw(conditions: Conditions, approvers: number): ConditionFlaw | undefined {
+/** Users in the groups of approvers, each counted once. */
+export interface Members {
+  all: number
+  /** Those that are neither disabled, locked nor expired, and have the right to answer. */
+  able: number
+}
+
+/** Returns the problem of these conditions, or undefined. */
+export function conditionsFlaw(conditions: Conditions, members: Members): ConditionFlaw | undefined {
   const { approvalRequired, approverGroupIds, activeQuorum, inactiveQuorum } = conditions
   if (conditions.mandatoryComment && !conditions.hasComment)
     return { field: 'mandatory_comment', message: 'a mandatory comment needs has_comment' }
@@ -79,9 +86,11 @@ export function conditionsFlaw(conditions: Conditions, approvers: number): Condi
       ? (['active_quorum', activeQuorum] as const)
       : (['inactive_quorum', inactiveQuorum] as const)
   if (most === 0) return { field, message: 'approval_required needs a quorum, within timeframes or outside' }
-  if (most > approvers) {
-    const there = approvers === 1 ? 'there is one user' : `there are ${approvers} users`
-    return { field, message: `${there} in the groups of approvers, so ${most} can never agree` }
+  if (most > members.able) {
+    const { all, able } = members
+    const there = able === 1 ? 'one can answer' : `${able} can answer`
+    const message = `of ${all} ${all === 1 ? 'user' : 'users'} in the groups of approvers ${there}, so ${most} can never agree`
+    return { field, message }
   }
   return undefined
 }

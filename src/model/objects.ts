@@ -315,8 +315,11 @@ export interface Checkout {
   expires: number
   /** When the secret was checked in; absent while it is out (until `expires`). */
   end?: number
-  /** Name of the API key that requested the checkout. */
+  /** Name of the API key that requested the checkout, and its id. */
   apiKey?: string
+  apiKeyId?: Id
+  /** Of the account's secret, when the checkout began: a later one ends it. */
+  severedRevision?: number
   /** Purpose, and number of a request in another system, as its user gave them. */
   comment?: string
   ticket?: string
@@ -327,7 +330,8 @@ export interface Checkout {
 }
 
 /** A checkout, or a running session with a stored account, by the names of what it is about. */
-export interface CheckoutRecord extends Omit<Checkout, 'accountId' | 'userId' | 'expires'> {
+export interface CheckoutRecord
+  extends Omit<Checkout, 'accountId' | 'userId' | 'expires' | 'apiKeyId' | 'severedRevision'> {
   kind: 'checkout' | 'session'
   user: string
   account: string

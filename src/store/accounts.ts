@@ -7,6 +7,7 @@ import {
   type Id,
   type SecretState,
 } from '../model/objects.ts'
+import { batchQuery } from './batches.ts'
 import { withoutIndex } from './engine/here.ts'
 import { jsonList } from './engine/json.ts'
 import { keptQuery } from './engine/kept-query.ts'
@@ -27,8 +28,6 @@ import { column, nullable, related } from './searchable.ts'
 import type { AccountRepository, PlacedAccount, WantedAccount } from './store.ts'
 
 const TYPE = 'account'
-/** Accounts asked for in one query. */
-const TOGETHER = 256
 export const ACCOUNT_FIELDS = {
   account_name: column('name', 'accounts.name_key'),
   account_login: column('text', 'accounts.account_login'),
@@ -185,12 +184,11 @@ export function accountRepository({ db, newId }: StoreContext): AccountRepositor
       }),
 
     async severedRevisions(ids) {
-      const found = new Map<Id, number>()
-      for (let begin = 0; begin < ids.length; begin += TOGETHER) {
-        for (const row of await severed(db, ids.slice(begin, begin + TOGETHER)))
-          found.set(row.id, row.severed_revision)
-      }
-      return found
+      const rows = await severed(
+        db,
+        ids.map((id) => [id]),
+      )
+      return new Map(rows.map((row) => [row.id, row.severed_revision]))
     },
 
     async sealedCredentials(id) {
@@ -220,12 +218,12 @@ export function accountRepository({ db, newId }: StoreContext): AccountRepositor
   }
 }
 
-const severed = (db: Db, ids: readonly Id[]) =>
+const severed = batchQuery(1, (db, asked) =>
   db
-    .selectFrom('accounts')
-    .select(['id', 'severed_revision'])
-    .where('id', 'in', [...ids])
-    .execute()
+    .selectFrom(asked)
+    .innerJoin('accounts as a', 'a.id', 'asked.column1')
+    .select(['a.id', 'a.severed_revision']),
+)
 
 const rowOf = keptQuery((db: Db, id: Id) => select(db).where('id', '=', id))
 

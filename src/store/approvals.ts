@@ -9,7 +9,6 @@ import {
   cancelled,
   expired,
   isUsable,
-  keptDetail,
   type Refusal,
 } from '../model/approvals.ts'
 import type { Id } from '../model/objects.ts'
@@ -146,6 +145,16 @@ export function approvalRepository(context: StoreContext): ApprovalRepository {
       return whole(db, rows)
     },
 
+    async detach(process) {
+      await db
+        .updateTable('approvals')
+        .set({ connection: '' })
+        .where('state', 'in', ['pending', 'accepted'])
+        .where('connection', '=', process)
+        .where('session', '=', '')
+        .execute()
+    },
+
     isFull: (userId, limits) => isFull(db, userId, limits),
 
     async removeEnded(before, limit) {
@@ -202,15 +211,7 @@ export function approvalRepository(context: StoreContext): ApprovalRepository {
       return rows.map(({ name }) => name)
     },
 
-    async membersOf(groupIds) {
-      if (groupIds.length === 0) return 0
-      const row = await db
-        .selectFrom('user_group_members')
-        .select(sql<number>`count(distinct user_id)`.as('total'))
-        .where('group_id', 'in', [...groupIds])
-        .executeTakeFirstOrThrow()
-      return row.total
-    },
+    membersOf: (groupIds, now) => membersOf(context, groupIds, now),
   }
 }
 
@@ -281,7 +282,7 @@ function visible(db: Db, { of, answerableBy, id, status }: ApprovalFilter) {
     )
 }
 
-/** Whether the user may answer now: an approver of the authorization, enabled, with the right to answer. */
+/** Whether the user may answer now: an approver of the authorization, active, with the right to answer. */
 async function mayAnswer(
   context: StoreContext,
   db: Db,
@@ -295,7 +296,7 @@ async function mayAnswer(
     .selectFrom('authorization_approvers as p')
     .innerJoin('user_group_members as m', 'm.group_id', 'p.group_id')
     .innerJoin('users as u', 'u.id', 'm.user_id')
-    .select(['u.profile', 'u.is_disabled', 'u.expiration_date'])
+    .select(['u.profile', 'u.is_disabled', 'u.is_locked', 'u.expiration_date'])
     .where('p.authorization_id', '=', authorizationId)
     .where('m.user_id', '=', userId)
     .limit(1)
@@ -303,7 +304,7 @@ async function mayAnswer(
   // A command of an authorization without approvers is answered by users that may end the session.
   const isStandIn = !row && kind === 'command' && !(await hasApprovers(db, authorizationId))
   const person = row ?? (isStandIn ? await personOf(db, userId) : undefined)
-  if (person?.is_disabled !== 0) return false
+  if (person?.is_disabled !== 0 || person.is_locked !== 0) return false
   if (person.expiration_date !== null && person.expiration_date <= now) return false
   const profiles = profileRepository({ ...context, db })
   for (const profile of new Set([person.profile, ...(keyProfile === undefined ? [] : [keyProfile])])) {
@@ -312,6 +313,37 @@ async function mayAnswer(
     if (isStandIn && !reaches(own.sessions, 'execute')) return false
   }
   return true
+}
+
+/** Counts the users in the groups, each once, and those among them that can answer. */
+async function membersOf(
+  context: StoreContext,
+  groupIds: readonly Id[],
+  now: number,
+): Promise<{ all: number; able: number }> {
+  const counts = { all: 0, able: 0 }
+  if (groupIds.length === 0) return counts
+  const { db } = context
+  const isActive = sql<number>`u.is_disabled = 0 and u.is_locked = 0 and coalesce(u.expiration_date, ${now + 1}) > ${now}`
+  const rows = await db
+    .selectFrom('users as u')
+    .select(['u.profile', sql<number>`count(*)`.as('total')])
+    .select(sql<number>`sum(case when ${isActive} then 1 else 0 end)`.as('active'))
+    .where('u.id', 'in', (e) =>
+      e
+        .selectFrom('user_group_members as m')
+        .select('m.user_id')
+        .where('m.group_id', 'in', [...groupIds]),
+    )
+    .groupBy('u.profile')
+    .execute()
+  const profiles = profileRepository(context)
+  for (const { profile, total, active } of rows) {
+    counts.all += total
+    const own = active > 0 ? await profiles.rightsOf(profile) : undefined
+    if (own && reaches(own.approvals, 'execute')) counts.able += active
+  }
+  return counts
 }
 
 async function hasApprovers(db: Db, authorizationId: Id): Promise<boolean> {
@@ -327,14 +359,14 @@ async function hasApprovers(db: Db, authorizationId: Id): Promise<boolean> {
 function personOf(db: Db, userId: Id) {
   return db
     .selectFrom('users')
-    .select(['profile', 'is_disabled', 'expiration_date'])
+    .select(['profile', 'is_disabled', 'is_locked', 'expiration_date'])
     .where('id', '=', userId)
     .executeTakeFirst()
 }
 
 const changing = (one: Approval) => ({
   state: one.state,
-  detail: keptDetail(one),
+  screen: one.state === 'pending' ? (one.screen ?? null) : null,
   begin_time: one.begin ?? null,
   duration: one.duration,
   uses: one.uses,
@@ -357,6 +389,7 @@ function rowFor(one: Approval): ApprovalRow {
     account_id: one.accountId,
     login: one.login,
     session: one.session,
+    detail: one.detail,
     created: one.created,
     answer_by: one.answerBy,
     comment: one.comment,
@@ -402,6 +435,7 @@ function approval(row: ApprovalRow, answers: Answer[]): Approval {
     login: row.login,
     session: row.session,
     detail: row.detail,
+    ...(row.screen && { screen: row.screen }),
     created: row.created,
     ...(row.begin_time !== null && { begin: row.begin_time }),
     duration: row.duration,

@@ -1,6 +1,8 @@
 /** The log of changes of rights: the triggers of migration 21 write it in the transaction of the change. */
 import { sql } from 'kysely'
-import { keptQuery } from './engine/kept-query.ts'
+import { alone, isOnServer, type Tx } from './engine/commits.ts'
+import { keptQuery, keptStatement } from './engine/kept-query.ts'
+import { LOCK } from './migrations/0021-changes.ts'
 import type { Db, StoreContext } from './migrations/schema.ts'
 import type { ChangeKind, ChangeRepository } from './store.ts'
 
@@ -63,3 +65,19 @@ const bounds = keptQuery((db: Db) =>
     sql<number | null>`(select max(revision) from changes)`.as('last'),
   ]),
 )
+
+/** Waits for changes that are not committed, and keeps others waiting; work of the same kind goes on beside it. */
+const shareRights = keptStatement(`select pg_advisory_xact_lock_shared(${LOCK})`)
+
+/**
+ * Runs the work in one transaction between two changes of rights. Each of its statements reads what was committed before
+ * it: what one transaction has as its moment would be older than the lock. A file has one writer at a time anyway.
+ */
+export function amongRights<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
+  if (!isOnServer(db)) return alone(db, work)
+  const locked = async (tx: Tx) => {
+    await shareRights(tx)
+    return await work(tx)
+  }
+  return alone(db, locked, false, 'read committed')
+}

@@ -60,6 +60,17 @@ export function domainRepository({ db, newId }: StoreContext): DomainRepository 
       return rows.map(domain)
     },
 
+    async pluginsOfPolicy(policyId) {
+      const rows = await db
+        .selectFrom('domains')
+        .select('change_plugin')
+        .distinct()
+        .where('change_policy_id', '=', policyId)
+        .orderBy('change_plugin')
+        .execute()
+      return rows.map(({ change_plugin }) => change_plugin)
+    },
+
     create: (object) =>
       write(db, { type: TYPE, name: object.domainName }, async (tx) => {
         if (object.deviceId !== undefined) await requireIds(tx, 'devices', [object.deviceId], TYPE, 'device')

@@ -31,6 +31,9 @@ import * as timeframes from './migrations/0026-timeframes.ts'
 import * as approvals from './migrations/0027-approvals.ts'
 import * as rotation from './migrations/0028-rotation.ts'
 import * as fourEyes from './migrations/0029-four-eyes.ts'
+import * as schedules from './migrations/0030-schedules.ts'
+import * as checkoutGrounds from './migrations/0031-checkout-grounds.ts'
+import * as approvalScreens from './migrations/0032-approval-screens.ts'
 
 /** In order; a released migration is never changed, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -61,6 +64,9 @@ export const MIGRATIONS: readonly Migration[] = [
   approvals,
   rotation,
   fourEyes,
+  schedules,
+  checkoutGrounds,
+  approvalScreens,
 ]
 
 /** Schema version of a database that this program has opened. */

@@ -9,7 +9,7 @@ import { apiKeyRepository } from './api-keys.ts'
 import { approvalRepository } from './approvals.ts'
 import { auditRepository } from './audit.ts'
 import { authorizationRepository } from './authorizations.ts'
-import { changeRepository } from './changes.ts'
+import { amongRights, changeRepository } from './changes.ts'
 import { checkoutPolicyRepository } from './checkout-policies.ts'
 import { checkoutRepository } from './checkouts.ts'
 import { connectionPolicyRepository } from './connection-policies.ts'
@@ -167,6 +167,7 @@ function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'reach'>): S
     settings: settingRepository(context),
     sealed: sealedRepository(context),
     transaction: (work, isOnce) => alone(db, (tx) => work(storeOn({ db: tx, newId }, more)), isOnce),
+    amongRights: (work) => amongRights(db, (tx) => work(storeOn({ db: tx, newId }, more))),
     snapshot: (work) =>
       db
         .transaction()

@@ -14,6 +14,11 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
       const pending = await db.selectFrom('pending_secrets').selectAll().execute()
       const tickets = await db.selectFrom('tickets').select(['id', 'sealed']).execute()
       const invitations = await db.selectFrom('invitations').select(['id', 'sealed']).execute()
+      const approvals = await db
+        .selectFrom('approvals')
+        .select(['id', 'screen'])
+        .where('screen', 'is not', null)
+        .execute()
       const settings = await db.selectFrom('settings').selectAll().execute()
       return [
         ...credentials.map(({ account_id, type, sealed }) => ({
@@ -36,6 +41,9 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
           place: { table: 'invitations', id, field: 'password' },
           sealed,
         })),
+        ...approvals.flatMap(({ id, screen }) =>
+          screen ? [{ place: { table: 'approvals', id, field: 'screen' }, sealed: screen }] : [],
+        ),
         ...settings.map(({ name, value }) => ({
           place: { table: 'settings', id: name, field: 'value' },
           sealed: value,
@@ -65,6 +73,8 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
         await db.updateTable('users').where('id', '=', id).set({ sealed_password_hash: sealed }).execute()
       } else if (table === 'tickets' || table === 'invitations') {
         await db.updateTable(table).where('id', '=', id).set({ sealed }).execute()
+      } else if (table === 'approvals') {
+        await db.updateTable('approvals').where('id', '=', id).set({ screen: sealed }).execute()
       } else {
         await db.updateTable('settings').where('name', '=', id).set({ value: sealed }).execute()
       }

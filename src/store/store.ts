@@ -41,7 +41,12 @@ import type {
   User,
   UserGroup,
 } from '../model/objects.ts'
-import type { ChangeOutcome, PasswordChangePolicy, SecretJob } from '../model/password-change.ts'
+import type {
+  ChangeOutcome,
+  PasswordChangePolicy,
+  SecretJob,
+  SecretSchedule,
+} from '../model/password-change.ts'
 import type { ProfileRights } from '../model/profile-rights.ts'
 import type { Profile } from '../model/profiles.ts'
 import type { Timeframe, TimeRule } from '../model/timeframes.ts'
@@ -311,6 +316,8 @@ export interface DomainRepository extends Repository<Domain> {
   list(page?: Page, deviceId?: Id): Promise<Listed<Domain>>
   /** Returns a device's local domains, sorted by name. */
   ofDevice(deviceId: Id): Promise<Domain[]>
+  /** Returns the plugins of the domains with this password change policy, enabled or not. */
+  pluginsOfPolicy(policyId: Id): Promise<string[]>
   /** Returns the sealed key of the domain's certificate authority. */
   sealedAuthority(id: Id): Promise<Uint8Array | undefined>
   /** Stores the authority, or removes it if undefined. */
@@ -397,7 +404,7 @@ export interface SecretJobRepository {
    */
   addForDomain(
     domainId: Id,
-    schedule: Partial<Record<'changed' | 'checked', number>> | undefined,
+    schedule: SecretSchedule | undefined,
     types: readonly CredentialType[],
     job: Omit<AskedJob, 'accountId' | 'type'>,
   ): Promise<SecretJob[]>
@@ -455,10 +462,21 @@ export interface SecretJobRepository {
   wake(accountId: Id, due: number): Promise<void>
   find(id: Id): Promise<SecretJob | undefined>
   list(accountId: Id, page?: Page): Promise<Listed<SecretJob>>
-  /** Returns until when the schedules of each domain were run; those of a new one begin now. */
+  /** Lists those of all accounts of a domain. */
+  listOfDomain(domainId: Id, page?: Page): Promise<Listed<SecretJob & { accountName: string }>>
+  /**
+   * Returns schedules whose run is due, and (`isDue` false) those that begin anew: of a new domain, of an expression that has
+   * changed, or after a clock that was set back.
+   */
   schedules(
     now: number,
-  ): Promise<{ domainId: Id; changed: number; checked: number; policyId: Id; plugin: string }[]>
+    limit: number,
+  ): Promise<
+    (Pick<SecretSchedule, 'domainId' | 'kind' | 'period' | 'timeZone'> & { plugin: string; isDue: boolean })[]
+  >
+  setSchedules(schedules: readonly SecretSchedule[]): Promise<void>
+  /** Removes those of domains whose policy has no such schedule any more, or that change no secrets. */
+  forgetSchedules(): Promise<void>
   figures(now: number): Promise<SecretFigures>
 }
 
@@ -497,8 +515,8 @@ export interface CheckoutRepository {
   revoked(now: number, limit: number): Promise<Checkout[]>
   /** Returns all checkouts that are open at `now`. */
   out(now: number): Promise<Checkout[]>
-  /** Returns the oldest checkouts that expired without a return. */
-  expired(now: number, limit: number): Promise<Checkout[]>
+  /** Returns the oldest checkouts that expired without a return, of those behind `after`. */
+  expired(now: number, limit: number, after?: Pick<Checkout, 'id' | 'expires'>): Promise<Checkout[]>
   /** Creates a checkout in one transaction. Fails with DuplicateError if `exclusive` and another is open. */
   create(checkout: Omit<Checkout, 'id'>, exclusive: boolean): Promise<Checkout>
   /**
@@ -580,14 +598,16 @@ export interface ApprovalRepository {
   overdue(now: number, limit: number): Promise<Approval[]>
   /** Returns pending requests of clients that wait at another process than `except`. */
   waitingAt(limit: number, except: string): Promise<Approval[]>
+  /** Has the requests of this process' clients stay when these leave, as one by the API does. Held commands do not. */
+  detach(process: string): Promise<void>
   /** Removes requests that were over before that time, the oldest first. Returns how many. */
   removeEnded(before: number, limit: number): Promise<number>
   /** Returns the number of pending requests. */
   pending(): Promise<number>
   /** Returns the names of the groups whose members may answer. */
   approversOf(authorizationId: Id): Promise<string[]>
-  /** Returns the number of users in the groups, each counted once. */
-  membersOf(groupIds: readonly Id[]): Promise<number>
+  /** Counts the users in the groups, each once. `able`: those that are active, and have the right to answer. */
+  membersOf(groupIds: readonly Id[], now: number): Promise<{ all: number; able: number }>
 }
 
 export interface SessionRepository {
@@ -868,6 +888,11 @@ export interface Store {
    * @throws ConflictError if they were faster each time
    */
   transaction<T>(work: (store: Store) => Promise<T>, isOnce?: boolean): Promise<T>
+  /**
+   * Runs `work` in one transaction between two changes of rights (`changes`): it has read all those before, and a review
+   * of those behind it finds what it has written. Otherwise as `transaction`.
+   */
+  amongRights<T>(work: (store: Store) => Promise<T>): Promise<T>
   /**
    * Runs `work` on the data as of one moment, whatever others write meanwhile. It only reads, and soon: a file's
    * other callers in this process wait for it, and a server ends it if it pauses for a minute.

@@ -7,6 +7,7 @@ import { type TSchema, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { FRAME } from '../../recordings/container/frames.ts'
 import { MAX_APPEND, MAX_APPEND_PARTS } from '../../recordings/container/recording-file.ts'
+import { CageReportSchema } from '../confine/report-schema.ts'
 import { MAX_SCREEN_COLUMNS, MAX_SCREEN_LINES } from '../contract/gate.ts'
 import { type FromWorker, type GateMethod, type GateRequest, MAX_LOOP_DELAY_MS } from '../contract/worker.ts'
 import { PROTOCOLS, RIGHTS } from '../model/rights.ts'
@@ -143,24 +144,8 @@ export const REQUESTS = {
 
 const METHODS = Object.keys(REQUESTS) as GateMethod[]
 
-const Flag = Type.Boolean()
-const CageReport = Type.Object(
-  {
-    uid: Type.Integer(),
-    gid: Type.Integer(),
-    capabilities: Flag,
-    noNewPrivileges: Flag,
-    landlock: Optional(Count),
-    seccomp: Flag,
-    dumpable: Flag,
-    permission: Flag,
-    missing: Type.Array(Type.String({ maxLength: 1_000 }), { maxItems: 32 }),
-  },
-  exact,
-)
-
 const MESSAGES = Type.Union([
-  Type.Object({ type: Type.Literal('ready'), version: Count, cage: CageReport }, exact),
+  Type.Object({ type: Type.Literal('ready'), version: Count, cage: CageReportSchema }, exact),
   Type.Object(
     { type: Type.Literal('ask'), id: Count, method: Type.Enum(METHODS), request: Type.Unknown() },
     exact,

@@ -263,6 +263,55 @@ describe('the conditions of an authorization', () => {
     expect(answer.body.details[0].field).toBe(field)
   })
 
+  it('with four eyes need a recording, also in a table of CSV', async () => {
+    const text = (await call('admin', 'GET', '/export/authorizations')).text
+    const lines = text.split('\r\n')
+    const names = lines.find((line) => line.includes('four_eyes'))!.split(';')
+    const values = (line: string) => line.split(';')
+    const own = lines.find((line) => values(line)[names.indexOf('target_group')] === 'open')!
+    const changed = values(own)
+    changed[names.indexOf('four_eyes')] = 'true'
+    changed[names.indexOf('is_recorded')] = 'false'
+    const send = (row: string[]) =>
+      h.call('POST', '/import/authorizations', {
+        cookie: cookies.get('admin')!,
+        raw: text.replace(own, row.join(';')),
+        headers: { 'content-type': 'text/csv' },
+      })
+    const refused = await send(changed)
+    expect(refused.text).toContain('only a recorded session can be watched: it needs is_recorded')
+    const { body } = await call('admin', 'GET', '/authorizations/ops:open')
+    expect(body).toMatchObject({ four_eyes: false, is_recorded: true })
+    changed[names.indexOf('is_recorded')] = 'true'
+    expect((await send(changed)).text).toContain('updated')
+    expect((await call('admin', 'GET', '/authorizations/ops:open')).body.four_eyes).toBe(true)
+    await call('admin', 'PUT', '/authorizations/ops:open', { four_eyes: false })
+  })
+
+  it('count approvers that can answer; a refusal says how many can', async () => {
+    await call('admin', 'PUT', '/usergroups/empty', { users: ['chief1', 'chief2', 'eye', 'ops2'] })
+    const two = { approvers: ['empty', 'chiefs'], active_quorum: 2 }
+    expect((await put(two)).status).toBe(200)
+    const past = new Date(Date.now() - 1_000).toISOString()
+    const users = '/users/chief2'
+    for (const [change, back] of [
+      [{ is_disabled: true }, { is_disabled: false }],
+      [{ is_locked: true }, { is_locked: false }],
+      [{ expiration_date: past }, { expiration_date: null }],
+      [{ profile: 'user' }, { profile: 'approver' }],
+    ]) {
+      expect((await call('admin', 'PUT', users, change)).status).toBe(200)
+      const { body } = await put(two)
+      expect(body.details[0], JSON.stringify(change)).toEqual({
+        field: 'active_quorum',
+        message: 'of 4 users in the groups of approvers one can answer, so 2 can never agree',
+      })
+      await call('admin', 'PUT', users, back)
+    }
+    expect((await put({ approvers: ['chiefs'], active_quorum: 1 })).status).toBe(200)
+    await call('admin', 'PUT', '/usergroups/empty', { users: [] })
+  })
+
   it('are shown as they were set, and stay in a table of CSV', async () => {
     const { body } = await call('admin', 'GET', '/authorizations/ops:targets')
     expect(body).toMatchObject({
@@ -297,22 +346,24 @@ describe('the conditions of an authorization', () => {
 it('the screen of a held command is for its user, its approvers, and those who see recordings', async () => {
   const id = await asked()
   const { id: _id, ...same } = (await h.store.approvals.find(id))!
-  const made = await h.store.approvals.create(
-    { ...same, kind: 'command', detail: 'rm\n\nscreen' },
-    { ofUser: 100, all: 100 },
+  const made = await h.approvals.ask({ ...same, kind: 'command', detail: 'rm', shown: 'canary screen' }, {})
+  expect(JSON.stringify(await h.sql("select * from approvals where kind = 'command'"))).not.toContain(
+    'canary',
   )
   await h.addUser('operator1', 'operator')
   cookies.set('operator1', await h.signIn('operator1'))
   for (const [who, detail] of [
-    ['ops1', 'rm\n\nscreen'],
-    ['chief1', 'rm\n\nscreen'],
-    ['eye', 'rm\n\nscreen'],
+    ['ops1', 'rm\n\ncanary screen'],
+    ['chief1', 'rm\n\ncanary screen'],
+    ['eye', 'rm\n\ncanary screen'],
     ['operator1', null],
   ] as const) {
     expect((await call(who, 'GET', `/approvals/${made!.id}`)).body.detail, who).toBe(detail)
     const listed = (await call(who, 'GET', '/approvals?q=kind=command')).body
     expect(listed[0].detail, who).toBe(detail)
   }
+  const answered = await call('chief1', 'POST', `/approvals/${made!.id}/accept`, {})
+  expect([answered.status, answered.body.detail]).toEqual([200, 'rm'])
 })
 
 it('a secret whose approval is revoked while it is checked out is not handed out, and no use stays', async () => {

@@ -142,4 +142,9 @@ export async function searchEstate(h: Harness, cookie: string): Promise<void> {
     ...{ accountId: account!.id, type: 'password', kind: 'change', cause: 'demand', user: 'admin' },
     ...{ isForced: false, due: time, created: time },
   })
+  const [shared] = await store.accounts.meant({ account: 'svc@corp%_', domainName: 'corp' }, 1)
+  await store.secretJobs.add({
+    ...{ accountId: shared!.account.id, type: 'password', kind: 'check', cause: 'schedule', user: '' },
+    ...{ isForced: false, due: time, created: time },
+  })
 }

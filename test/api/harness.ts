@@ -46,6 +46,7 @@ export interface Answer {
 export interface Harness {
   api: Api
   store: Store
+  approvals: Approvals
   /** Path of the database's file. */
   database: string
   /** Opens the same data once more, as another process would. */
@@ -57,6 +58,8 @@ export interface Harness {
   certPath: string
   /** Milliseconds since the epoch; a test moves it. */
   clock: { now: number }
+  /** Finds no target; a test replaces its functions. */
+  changer: Changer
   /** Makes writing the next events fail; `before` is awaited before each. */
   audit: { broken: boolean; before: (code: EventCode) => Promise<void> | void }
   killed: { id: string; reason: string; by: string }[]
@@ -88,7 +91,6 @@ export interface CallOptions {
 const unreachable = async (): Promise<never> => {
   throw new ChangerError('unreachable', 'no target is there')
 }
-const UNREACHABLE: Changer = { verify: unreachable, change: unreachable, retire: unreachable }
 
 export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness> {
   const temporary = await temporaryStore()
@@ -120,9 +122,11 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       return await auditLog.record(code, fields)
     },
   }
-  const approvals = new Approvals({ store, audit: heardAudit, now: () => clock.now })
+  const approvals = new Approvals({ store, vault, audit: heardAudit, now: () => clock.now })
+  const changer: Changer = { verify: unreachable, change: unreachable, retire: unreachable }
   const rotation = new Rotation({
-    ...{ store, vault, audit: auditLog, changer: UNREACHABLE, now: () => clock.now },
+    ...{ store, vault, audit: auditLog, changer, now: () => clock.now },
+    settledMs: 20,
     claim: () => () => undefined,
     onError: (error) => log.push(String(error)),
   })
@@ -230,12 +234,14 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
   return {
     api,
     store,
+    approvals,
     database: temporary.path,
     open: temporary.open,
     sql: temporary.sql,
     cert,
     certPath,
     clock,
+    changer,
     audit,
     killed,
     deletion,

@@ -24,7 +24,8 @@ const PATHS = Object.keys(SEARCHABLE).map((path) =>
     .replace('localdomains/:domain', 'localdomains/local')
     .replace(':device', 'srv1')
     .replace(':domain', 'corp')
-    .replace('/accounts/:ref', '/accounts/root@local@srv1'),
+    .replace('/accounts/:ref', '/accounts/root@local@srv1')
+    .replace('/domains/:ref', '/domains/corp'),
 )
 
 const INJECTIONS = [

@@ -165,6 +165,21 @@ test('sessions of a replaced broker are known, ended on request, and forgotten w
   expect(happened).toEqual(['one found', 'two found', 'two closed'])
 })
 
+test('input that is held in a replaced broker is known, from the link on', async () => {
+  const { server, sessions } = await stubBroker()
+  const first = { reason: 'look', by: 'admin', since: 5 }
+  sessions.push({ ...session('one'), hold: first }, session('two'))
+  server.makeRoom()
+  const { elsewhere } = await linked()
+  const holds = () => ['one', 'two'].map((id) => elsewhere.get(id)?.hold)
+  expect(holds()).toEqual([first, undefined])
+  server.onHeld('one')
+  server.onHeld('none', first)
+  server.onHeld('two', { reason: 'nobody watches', since: 6 })
+  await until('the holds', () => (elsewhere.get('two')?.hold ? true : undefined))
+  expect(holds()).toEqual([undefined, { reason: 'nobody watches', since: 6 }])
+})
+
 test('sessions of a broker that dies are lost, and its socket is removed', async () => {
   const { server, sessions } = await stubBroker()
   sessions.push(session('one'), session('two'))

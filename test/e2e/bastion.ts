@@ -28,6 +28,7 @@ export interface SessionRow {
   bytes_in: number
   bytes_out: number
   is_recorded: boolean
+  suspended?: { reason: string; by: string | null; since: string } | null
   recording?: { state: string; size: number; frames: number; digest: string }
 }
 

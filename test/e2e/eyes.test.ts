@@ -2,9 +2,10 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { ADMIN_PASSWORD, callApi } from '../peers/broker.ts'
+import { ADMIN_PASSWORD, callApi, sallyportCommand } from '../peers/broker.ts'
 import { type LiveWatcher, watchLive } from '../peers/live.ts'
 import { sftp, ssh, sshTerminal } from '../peers/openssh.ts'
+import { run } from '../peers/process.ts'
 import { describeWithPeers } from '../peers/program.ts'
 import type { Terminal } from '../peers/terminal.ts'
 import { until } from '../until.ts'
@@ -97,6 +98,44 @@ describeWithPeers('another pair of eyes', ['sshd', 'ssh', 'sftp', 'python3', 'in
       ])
     }
     expect(existsSync(remote('typed-while-suspended'))).toBe(false)
+  })
+
+  test('sallyport sessions lists, suspends, resumes and ends a running one', async () => {
+    const { must, ports, dataFolder } = bastion.broker
+    const { api_key } = await must<{ api_key: string }>('POST', '/apikeys', {
+      key_name: 'orders',
+      profile: 'product_administrator',
+    })
+    const keyFile = join(bastion.home.folder, 'key')
+    writeFileSync(keyFile, `${api_key}\n`, { mode: 0o600 })
+    const env = {
+      ...process.env,
+      SALLYPORT_URL: `https://127.0.0.1:${ports.https}`,
+      SALLYPORT_CA: join(dataFolder, 'tls', 'cert.pem'),
+      SALLYPORT_API_KEY_FILE: keyFile,
+    }
+    const sessions = async (...words: string[]) => {
+      const done = await run(...sallyportCommand(['sessions', ...words, '--user', 'admin']), { env })
+      expect(done.code, done.stderr).toBe(0)
+      return done.stdout
+    }
+    const terminal = opened()
+    await terminal.expect(bastion.account.prompt)
+    const { id } = await running()
+    expect(await sessions('list')).toMatch(new RegExp(`^${id} running \\S+ ops1 \\S+@srv1:ssh SSH\n$`))
+    await sessions('suspend', id, '--reason', WHY)
+    await terminal.expect(WHY)
+    expect(await sessions('list')).toContain(`${id} suspended (${WHY} (admin)) `)
+    await sessions('resume', id)
+    await terminal.expect('accepted again')
+    const again = await run(...sallyportCommand(['sessions', 'resume', id, '--user', 'admin']), { env })
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('not suspended')])
+    await sessions('kill', id, '--reason', 'enough')
+    await terminal.expect('ended by admin: enough')
+    expect(await terminal.exit()).not.toBe(0)
+    await until('the end', async () => ((await current()).length === 0 ? true : undefined))
+    expect(await sessions('list')).toBe('')
+    expect(await sessions('list', '--status', 'closed')).toContain(`${id} killed `)
   })
 
   test('sftp: an upload waits and is whole afterwards', async () => {

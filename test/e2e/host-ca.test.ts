@@ -163,6 +163,30 @@ describeWithPeers('with host_key_policy ca a target', ['sshd', 'ssh', 'ssh-keyge
     await refused(/it is revoked/, 'hostkey.changed')
   })
 
+  test('has secrets changed only where the authority vouches for it', async () => {
+    await bastion.broker.must('PUT', '/devices/srv1/localdomains/local', {
+      enable_password_change: true,
+      password_change_plugin: 'Unix',
+    })
+    const change = async () => {
+      const account = `${bastion.account.name}@local@srv1`
+      const [done] = await bastion.broker.must<Record<string, string>[]>(
+        'POST',
+        `/accounts/${account}/change`,
+        {},
+      )
+      return done
+    }
+    shop.certify('host', 'other-ca', GOOD)
+    await restart('host', 'host')
+    expect(await change()).toMatchObject({ outcome: 'failed', reason: 'untrusted' })
+    shop.certify('host', 'ca', GOOD)
+    await restart('host', 'host')
+    expect(await change()).toMatchObject({ outcome: 'changed' })
+    expect((await login()).code).toBe(0)
+    expect(bastion.broker.log()).toContain('processes that change secrets')
+  })
+
   test('is not asked for a certificate by another policy, and a revoked key is refused by any', async () => {
     shop.certify('host', 'ca', GOOD)
     await restart('host', 'host')

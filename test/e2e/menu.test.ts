@@ -77,6 +77,36 @@ test('a target that does not answer: the reason, and the menu again', async () =
   expect(await terminal.exit()).toBe(0)
 })
 
+test('a timeframe that ends takes its targets out of the menu, and says so', async () => {
+  const { must } = bastion.broker
+  const name = { timeframe_name: 'night' }
+  await must('POST', '/timeframes', { ...name, periods: [{ start_time: '00:00', end_time: '24:00' }] })
+  await must('POST', '/usergroups', { group_name: 'night', users: ['ops1'], timeframes: ['night'] })
+  await must('POST', '/devices', { device_name: 'moon', host: '127.0.0.1' })
+  await must('POST', '/devices/moon/services', { service_name: 'ssh', protocol: 'SSH', port: 1 })
+  const credentials = [{ type: 'password', password: 'unused' }]
+  await must('POST', '/accounts', { account_name: 'nobody', device: 'moon', domain: 'local', credentials })
+  await must('POST', '/targetgroups', {
+    group_name: 'night',
+    session: { accounts: ['nobody@local:moon:ssh'] },
+  })
+  const pair = { user_group: 'night', target_group: 'night' }
+  await must('POST', '/authorizations', { ...pair, authorize_sessions: true, subprotocols: ['SSH_SHELL'] })
+  const terminal = sshTerminal(bastion.home, alone(), [], { columns: 100, lines: 30 })
+  expect(await terminal.expect(PROMPT)).toContain('of 32)')
+  terminal.send('moon\r')
+  expect(await terminal.expect(PROMPT)).toContain('moon:ssh')
+  const over = { start_date: '2026-01-01', end_date: '2026-01-01' }
+  await must('PUT', '/timeframes/night', { periods: [over] })
+  const anew = await terminal.expect(PROMPT)
+  expect(anew).toContain('sallyport: your targets have changed: a timeframe or a right has ended')
+  expect(anew).toContain('of 31)')
+  terminal.send('moon\r')
+  expect(await terminal.expect(PROMPT)).toContain('Nothing matches')
+  terminal.send('q\r')
+  expect(await terminal.exit()).toBe(0)
+})
+
 test.each([
   ['Ctrl-C', '\x03'],
   ['Ctrl-D', '\x04'],

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, request } from 'node:https'
 import { type AddressInfo, createServer as listener } from 'node:net'
-import { tmpdir } from 'node:os'
+import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { generate } from 'selfsigned'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -279,6 +279,29 @@ test('a key of the terminal reaches the program once, wherever stdin comes from'
   await terminal.expect('caught 1')
   expect(await terminal.exit()).toBe(11)
   expect(terminal.output()).not.toContain('caught 2')
+  expect(await current()).toEqual([])
+})
+
+test('a signal to a job in the foreground of a terminal reaches the program, once, between keys too', async () => {
+  const script =
+    "n=0; trap 'n=$((n+1)); echo caught $n' INT; trap 'echo left; exit 7' QUIT; echo ready; while :; do sleep 0.1; done"
+  const [program, args] = sallyportCommand(['secret', 'exec', ACCOUNT, '--', 'sh', '-c', script])
+  const terminal = openTerminal(program, args, { env: environment(), cwd: folder })
+  await terminal.expect('ready')
+  terminal.signal(constants.signals.SIGINT)
+  await terminal.expect('caught 1')
+  terminal.send('\x03')
+  await terminal.expect('caught 2')
+  expect(terminal.output()).not.toContain('caught 3')
+  // One that comes at once after a key counts for another.
+  await until('a signal that is passed on', () => {
+    if (terminal.output().includes('caught 3')) return true
+    terminal.signal(constants.signals.SIGINT)
+    return false
+  })
+  terminal.signal(constants.signals.SIGQUIT)
+  await terminal.expect('left')
+  expect(await terminal.exit()).toBe(7)
   expect(await current()).toEqual([])
 })
 

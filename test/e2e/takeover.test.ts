@@ -9,6 +9,7 @@ import { ssh, sshTerminal } from '../peers/openssh.ts'
 import { describeWithPeers } from '../peers/program.ts'
 import type { Terminal } from '../peers/terminal.ts'
 import { until } from '../until.ts'
+import { APPROVAL, addApprovers } from './approvers.ts'
 import { type Bastion, eventsIn, type SessionRow, startBastion } from './bastion.ts'
 import { framesOf, sallyport, streamOf } from './recorded.ts'
 
@@ -145,6 +146,47 @@ describeWithPeers('a broker that replaces another', ['sshd', 'ssh'], () => {
     })
     expect(await bastion.broker.ended).toBe(0)
   })
+
+  test('shows what is suspended in the old one, and resumes it', SLOW, async () => {
+    const terminal = await openSession()
+    const [first] = await current(bastion.broker)
+    await bastion.broker.must('POST', `/sessions/${first!.id}/suspend`, { reason: 'look at it' })
+    const broker = await replace()
+    const held = async () => (await row(broker, first!.id)).suspended
+    expect(await held()).toMatchObject({ reason: 'look at it (admin)', by: 'admin' })
+    await broker.must('POST', `/sessions/${first!.id}/resume`)
+    await until('the resumption', async () => ((await held()) === null ? true : undefined))
+    await typed(terminal, 'again')
+    await broker.must('POST', `/sessions/${first!.id}/suspend`, { reason: 'once more' })
+    await until('the order', async () => ((await held())?.reason === 'once more (admin)' ? true : undefined))
+    await broker.must('POST', `/sessions/${first!.id}/kill`, { reason: 'enough' })
+  })
+
+  test(
+    'a client that waits for an approval reads that its request stays, and has it there',
+    SLOW,
+    async () => {
+      const approvers = await addApprovers(bastion.broker)
+      const [authorization] = await bastion.broker.must<{ id: string }[]>('GET', '/authorizations')
+      await bastion.broker.must('PUT', `/authorizations/${authorization!.id}`, APPROVAL)
+      const waiting = () => {
+        const terminal = sshTerminal(bastion.home, bastion.login(), [ANSWERS])
+        terminals.push(terminal)
+        return terminal
+      }
+      const first = waiting()
+      const { id } = await approvers.next()
+      await replace()
+      await first.expect(`connect again, the request ${id} stays`)
+      const again = waiting()
+      await again.expect(id)
+      await approvers.answer(id, 'accept')
+      // Keys before the session's output go nowhere.
+      await again.expect(/[\w+/]{76}\r\n/)
+      await typed(again, 'here')
+      expect((await approvers.all()).map((one) => [one.id, one.status])).toEqual([[id, 'accepted']])
+    },
+  )
 
   test('withdraws a right, and the session in the old one ends', SLOW, async () => {
     const terminal = await openSession()

@@ -15,9 +15,24 @@ import { plink, plinkTerminal } from '../peers/putty.ts'
 import type { Terminal } from '../peers/terminal.ts'
 import { APPROVAL, type Approvers, addApprovers } from './approvers.ts'
 import type { Bastion } from './bastion.ts'
-import { startTerminalPeople, TELNET_CLIENTS, type TerminalPeople } from './terminal-clients.ts'
+import {
+  RLOGIN_CLIENTS,
+  startTerminalPeople,
+  TELNET_CLIENTS,
+  type TerminalPeople,
+} from './terminal-clients.ts'
 
-const PEERS = ['sshd', 'ssh', 'sftp', 'scp', 'rsync', 'plink', 'python3', 'inetutils-telnet'] as const
+const PEERS = [
+  'sshd',
+  'ssh',
+  'sftp',
+  'scp',
+  'rsync',
+  'plink',
+  'python3',
+  'inetutils-telnet',
+  'rsh-redone-rlogin',
+] as const
 const RIGHTS = ['SSH_SHELL', 'SSH_REMOTE_COMMAND', 'SSH_SCP_UP', 'SFTP_SESSION', 'SSH_DIRECT_TCPIP']
 const ASKED = 'has to agree'
 const NOTHING = Buffer.alloc(0)
@@ -232,6 +247,32 @@ describeWithPeers('a client that needs an approval', PEERS, () => {
     await telnet.expect(bastion.account.prompt)
     telnet.send('exit\r')
     await telnet.exit()
+  })
+
+  test('rlogin types its reason, waits, and withdraws by Ctrl-C', async () => {
+    for (const isAccepted of [true, false]) {
+      const rlogin = people.start(RLOGIN_CLIENTS[0]!, asked().user)
+      await rlogin.expect('Password: ')
+      rlogin.send(`${bastion.password}\r`)
+      await rlogin.expect('Comment: ')
+      rlogin.send('the disk is full\r')
+      await rlogin.expect('Ticket (optional): ')
+      rlogin.send('CHG-9\r')
+      await rlogin.expect('For how long')
+      rlogin.send('30m\r')
+      await rlogin.expect(ASKED)
+      const { id, comment, ticket } = await approvers.next()
+      expect([comment, ticket]).toEqual(['the disk is full', 'CHG-9'])
+      if (isAccepted) {
+        await approvers.answer(id, 'accept')
+        await rlogin.expect(bastion.account.prompt)
+        rlogin.send('exit\r')
+      } else {
+        rlogin.send('\x03')
+        await approvers.reaches(id, 'cancelled')
+      }
+      await rlogin.exit()
+    }
   })
 
   test('nothing passes while it waits (attack case 16)', async () => {

@@ -23,6 +23,7 @@ const PATHS = Object.keys(SEARCHABLE).map((path) =>
   path
     .replace('localdomains/:domain', 'localdomains/local')
     .replace('accounts/:ref', 'accounts/root@local@srv1')
+    .replace('domains/:ref', 'domains/corp')
     .replace(':device', 'srv1')
     .replace(':domain', 'corp'),
 )

@@ -168,12 +168,36 @@ describe('a connection', () => {
     expect(await store.approvals.pending()).toBe(0)
   })
 
+  test('that waits at a broker that is replaced is sent away, and its request found when it is back', async () => {
+    await conditions({ singleConnection: true })
+    const [first, second] = [await world.signIn(), await world.signIn()]
+    const { approval } = waitOf(await world.open({ identity: first }))
+    const held = await asked({ kind: 'command', session: 'S', connection: world.gate.approvals.process })
+    await world.gate.dismissWaiting()
+    expect(states()).toEqual([
+      `cancelled: a newer broker takes over: connect again, the request ${approval} stays`,
+    ])
+    await world.gate.leave({ identity: first })
+    const next = new Approvals({
+      store,
+      vault: world.vault,
+      audit: { record: async () => undefined },
+      now: () => world.clock.now,
+    })
+    await next.cancelAbandoned((session) => session === 'S')
+    expect(await store.approvals.find(held!.id)).toMatchObject({ state: 'pending' })
+    expect(waitOf(await world.open({ identity: second })).approval).toBe(approval)
+    await answer(approval)
+    expect(await world.open({ identity: second })).toMatchObject({ result: 'opened' })
+  })
+
   test('that waited at a broker that is gone: its request is cancelled at the next start, accepted ones stay', async () => {
     const { approval } = waitOf(await world.open())
     const kept = await asked()
     await answer(kept!.id)
     const next = new Approvals({
       store,
+      vault: world.vault,
       audit: { record: async () => undefined },
       now: () => world.clock.now,
     })
@@ -200,6 +224,7 @@ describe('a connection', () => {
     const ended: unknown[] = []
     const next = new Approvals({
       store,
+      vault: world.vault,
       audit: { record: async (_code, fields) => void ended.push((fields as { result: string }).result) },
       now: () => world.clock.now,
     })
@@ -272,6 +297,7 @@ describe('a connection', () => {
     }
     const approvals = new Approvals({
       store: { approvals: none, authorizations: none } as unknown as Store,
+      vault: world.vault,
       audit: { record: async () => undefined },
       now: () => world.clock.now,
     })
@@ -319,6 +345,7 @@ describe('an approval', () => {
     const other = await world.temporary.open()
     const elsewhere = new Approvals({
       store: other,
+      vault: world.vault,
       audit: { record: async () => undefined },
       now: () => world.clock.now,
     })
@@ -491,7 +518,8 @@ describe('an answer', () => {
     await store.users.update(chiefs[0]!.id, { groupIds: [] })
     const lost: [string, (id: string) => Promise<unknown>][] = [
       ['disabled', (id) => store.users.update(id, { isDisabled: true })],
-      ['without the profile', (id) => store.users.update(id, { profile: 'user', isDisabled: false })],
+      ['locked', (id) => store.users.update(id, { isDisabled: false, isLocked: true })],
+      ['without the profile', (id) => store.users.update(id, { profile: 'user', isLocked: false })],
       ['out of the group', (id) => store.users.update(id, { profile: 'approver', groupIds: [] })],
     ]
     for (const [why, lose] of lost) {

@@ -72,6 +72,21 @@ test('a watcher that leaves while its coming is being stored leaves the session 
   expect(notices).toEqual(['suspend'])
 })
 
+test('where no watcher can come any more, users read so, from the beginning or when the last has left', async () => {
+  const { fourEyes, session, ends, events } = newWorld()
+  const REASON = 'a newer broker has taken over, where this session cannot be watched: connect again'
+  fourEyes.onUnwatchable([session])
+  expect(holdOf(session)?.reason).toBe(REASON)
+  const one = watcher('eva')
+  fourEyes.onWatched(session, one)
+  await vi.advanceTimersByTimeAsync(0)
+  fourEyes.onLeft(session, one)
+  expect(holdOf(session)?.reason).toBe(REASON)
+  await vi.advanceTimersByTimeAsync(NEXT_WATCHER_MS)
+  expect(ends).toEqual([REASON])
+  expect(events).toEqual(['session.resume', 'session.suspend'])
+})
+
 test('a session that nobody comes to watch ends', () => {
   const { ends } = newWorld()
   vi.advanceTimersByTime(FIRST_WATCHER_MS)

@@ -235,12 +235,14 @@ test('of those that wait, at most as many as the limits say', async () => {
 
 test('a held command that is over keeps its line without the screen, and is removed when it is long over', async () => {
   const { approvals } = stores[0]!
-  const detail = 'rm -rf /\n\nrule: rm\n\nthe screen'
-  const made = await approvals.create(newApproval(estate, 1_000, { kind: 'command', detail }), LIMITS)
+  const held = { kind: 'command' as const, detail: 'rm -rf /', screen: Uint8Array.of(1, 2) }
+  const made = await approvals.create(newApproval(estate, 1_000, held), LIMITS)
   const { id } = made!
-  expect(await approvals.find(id)).toMatchObject({ detail })
+  const found = await approvals.find(id)
+  expect([found?.detail, [...(found?.screen ?? [])]]).toEqual(['rm -rf /', [1, 2]])
   await approvals.cancel(id, { by: 'x', comment: '', time: 2_000 })
-  expect(await approvals.find(id)).toMatchObject({ detail: 'rm -rf /' })
+  const { detail, screen } = (await approvals.find(id))!
+  expect([detail, screen]).toEqual(['rm -rf /', undefined])
   const accepted = await approvals.create(newApproval(estate, 1_000), LIMITS)
   await approvals.answer(accepted!.id, given(1, true, 1_500))
   await approvals.create(newApproval(estate, 1_000), LIMITS)
@@ -249,4 +251,18 @@ test('a held command that is over keeps its line without the screen, and is remo
   expect(await approvals.removeEnded(1_500 + HOUR, 10)).toBe(0)
   expect(await approvals.removeEnded(1_501 + HOUR, 10)).toBe(1)
   expect(await approvals.pending()).toBe(1)
+})
+
+test('the members of groups are counted once, those apart that can answer', async () => {
+  const [store] = stores as [Store]
+  const { items } = await store.userGroups.list()
+  const ids = items.map(({ id }) => id)
+  expect(await store.approvals.membersOf(ids, 1_000)).toEqual({ all: PEOPLE, able: PEOPLE })
+  await store.users.update(people[1]!.id, { expirationDate: 1_000 })
+  expect(await store.approvals.membersOf(ids, 999)).toEqual({ all: PEOPLE, able: PEOPLE })
+  expect(await store.approvals.membersOf(ids, 1_000)).toEqual({ all: PEOPLE, able: PEOPLE - 1 })
+  await store.users.update(people[2]!.id, { isLocked: true })
+  await store.users.update(people[3]!.id, { profile: 'user' })
+  expect(await store.approvals.membersOf(ids, 1_000)).toEqual({ all: PEOPLE, able: 1 })
+  expect(await store.approvals.membersOf([], 1_000)).toEqual({ all: 0, able: 0 })
 })

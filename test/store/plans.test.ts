@@ -21,6 +21,8 @@ const LARGE = [
   'uploads',
   'checkouts',
   'changes',
+  'secret_jobs',
+  'lockouts',
 ]
 
 let temp: TemporaryStore
@@ -103,6 +105,9 @@ it('find a sign-in, a session and what a review asks by indexes', async () => {
     await store.checkouts.ofUser(user.id, 5)
     await store.checkouts.out(5)
     await store.checkouts.expired(5, 10)
+    await store.checkouts.expired(5, 10, { expires: 1, id: 'X' })
+    await store.accounts.severedRevisions([account.id])
+    await store.lockouts.lockedNames(5)
     await store.hostKeys.ofService(service.id)
     await store.audit.append([{ sequence: 1, time: 1, code: 'x', json: '{}', hash: new Uint8Array(32) }])
     await store.audit.range(1, 10)
@@ -125,6 +130,9 @@ it('find what a start or a timer looks for by indexes', async () => {
     await store.uploads.waiting()
     await store.audit.progress(1, 1, 10)
     await store.audit.handovers()
+    await store.secretJobs.due(5, 10, [])
+    await store.secretJobs.schedules(5, 10)
+    await store.secretJobs.forgetSchedules()
   })
   expect(plans.filter(({ steps }) => scansOf(steps).length > 0)).toEqual([])
   const unsealed = plans.find(({ text }) => text.includes('"result" <>'))

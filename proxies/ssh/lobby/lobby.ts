@@ -236,6 +236,11 @@ export class Lobby {
     this.#refuseWaiting(text, (open) => this.#openLocal(open))
   }
 
+  /** Shows the menus on its channels anew, with this notice. */
+  refresh(notice: string): void {
+    for (const channel of this.#channels.values()) channel.refresh(notice)
+  }
+
   /** Closes all channels here with a reason. */
   endChannels(reason: string): void {
     for (const channel of this.#channels.values()) channel.close(`sallyport: ${reason}\r\n`, 255)

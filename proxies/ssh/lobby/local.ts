@@ -78,6 +78,8 @@ export class LocalChannel {
   #turn: NodeJS.Immediate | undefined
   readonly #prepared = new PreparedRequests()
   #menu: TargetMenu | undefined
+  /** Set if the menu's targets have changed while something else was shown. */
+  #isStale = false
   #dialog: LogonDialog | ReasonDialog | undefined
   #dialogTimer: NodeJS.Timeout | undefined
   /** Set while the channel waits for its target: only Ctrl-C is read. */
@@ -172,7 +174,8 @@ export class LocalChannel {
   resume(notice: string): void {
     this.#onInterrupt = undefined
     this.#closeDialog()
-    if (this.#menu) this.#show(this.#menu.start(notice))
+    if (this.#menu && this.#isStale) this.#renew(notice)
+    else if (this.#menu) this.#show(this.#menu.start(notice))
     else this.close(`${notice}\r\n`, 255)
   }
 
@@ -263,6 +266,15 @@ export class LocalChannel {
       this.close(`sallyport: ${text}\r\n`, 255)
       return
     }
+    this.#showMenu(targets, terminal)
+  }
+
+  #showMenu(
+    targets: NonNullable<LocalOptions['targets']>,
+    terminal: { columns: number; rows: number },
+    notice?: string,
+  ): void {
+    this.#isStale = false
     targets().then(
       ({ targets: list, total }) => {
         if (this.#finished) return
@@ -270,12 +282,34 @@ export class LocalChannel {
           this.close('sallyport: there is no target that you may open\r\n', 255)
           return
         }
-        this.#show(this.#options.takeMotd() ?? '')
         this.#menu = new TargetMenu(list, total, this.#prepared.terminal ?? terminal)
-        this.#show(this.#menu.start())
+        // A target was chosen meanwhile: its end shows the menu.
+        if (this.#isBusy) return
+        this.#show(this.#options.takeMotd() ?? '')
+        this.#show(this.#menu.start(notice))
       },
       () => this.close('sallyport: the list of targets cannot be read, try again later\r\n', 255),
     )
+  }
+
+  /** Whether something else than the menu is on the terminal. */
+  get #isBusy(): boolean {
+    return this.#onInterrupt !== undefined || this.#dialog !== undefined
+  }
+
+  /** Shows the menu anew, with this notice, if there is one; at once, or when it is there again. */
+  refresh(notice: string): void {
+    if (!this.#menu || this.#finished) return
+    this.#isStale = true
+    if (!this.#isBusy) this.#renew(`sallyport: ${notice}`)
+  }
+
+  #renew(notice: string): void {
+    const { targets } = this.#options
+    const { terminal } = this.#prepared
+    if (!targets || !terminal) return
+    this.#show('\r\n')
+    this.#showMenu(targets, terminal, notice)
   }
 
   /**

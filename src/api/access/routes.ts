@@ -72,6 +72,7 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   ...tables(),
   'POST /accounts/:ref/change': needs('accounts', 'modify'),
   'GET /accounts/:ref/history': needs('accounts', 'view'),
+  'GET /domains/:ref/history': needs('accounts', 'view'),
   'POST /domains/:ref/change': needs('accounts', 'modify'),
   'GET /dashboard': needs('accounts', 'view'),
   'POST /accounts/:ref/checkout': needs('checkout', 'execute'),

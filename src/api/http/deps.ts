@@ -66,7 +66,10 @@ export interface ApiDeps {
   store: Store
   vault: Pick<Vault, 'setCredentials' | 'setAuthority' | 'seal' | 'on' | 'fingerprint'>
   checkouts: Checkouts
-  rotation: Pick<Rotation, 'attempted' | 'change' | 'changeDomain' | 'freed' | 'isChanging' | 'onReturn'>
+  rotation: Pick<
+    Rotation,
+    'attempted' | 'change' | 'changes' | 'changeDomain' | 'freed' | 'isChanging' | 'onReturn'
+  >
   identities: Pick<Identities, 'authenticate'>
   passwords: Pick<PasswordHasher, 'hash' | 'policy'>
   audit: Audit

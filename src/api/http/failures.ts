@@ -20,7 +20,7 @@ import {
   StoreBusyError,
   StoreUnavailableError,
 } from '../../store/engine/errors.ts'
-import { CheckoutError, type CheckoutRefusal } from '../../vault/checkout.ts'
+import { CheckoutError, type CheckoutRefusal } from '../../vault/checkout-refusals.ts'
 import { RewriterBusyError } from '../../vault/formats/rewriter.ts'
 import { ApiError, ERRORS, type ErrorCode, errorBody } from './errors.ts'
 

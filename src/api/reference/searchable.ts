@@ -12,7 +12,7 @@ import { DOMAIN_FIELDS } from '../../store/domains.ts'
 import { HOST_KEY_FIELDS } from '../../store/host-keys.ts'
 import { PASSWORD_CHANGE_POLICY_FIELDS } from '../../store/password-change-policies.ts'
 import { PROFILE_FIELDS } from '../../store/profiles.ts'
-import { SECRET_JOB_FIELDS } from '../../store/secret-jobs.ts'
+import { DOMAIN_JOB_FIELDS, SECRET_JOB_FIELDS } from '../../store/secret-jobs.ts'
 import { SERVICE_FIELDS } from '../../store/services.ts'
 import { SESSION_FIELDS } from '../../store/sessions.ts'
 import { TARGET_GROUP_FIELDS } from '../../store/target-groups.ts'
@@ -40,6 +40,7 @@ export const SEARCHABLE: Readonly<Record<string, Fields>> = {
   '/checkoutpolicies': CHECKOUT_POLICY_FIELDS,
   '/passwordchangepolicies': PASSWORD_CHANGE_POLICY_FIELDS,
   '/accounts/:ref/history': SECRET_JOB_FIELDS,
+  '/domains/:ref/history': DOMAIN_JOB_FIELDS,
   '/checkouts': CHECKOUT_FIELDS,
   '/connectionpolicies': CONNECTION_POLICY_FIELDS,
   '/timeframes': TIMEFRAME_FIELDS,

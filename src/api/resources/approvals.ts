@@ -170,7 +170,9 @@ export function registerApprovals(app: Api, context: Context): void {
     const maySee = screens(request)
     const shownItems: Static<typeof View>[] = []
     for (const one of items) {
-      const detail = one.detail !== '' && (await maySee(one)) ? one.detail : ''
+      const isShown = one.detail !== '' && (await maySee(one))
+      const parts = isShown ? [one.detail, approvals.screenOf(one)] : []
+      const detail = parts.filter((part) => part !== '').join('\n\n')
       shownItems.push(show(apiBase(request), { ...one, detail }, details.get(one.id)))
     }
     return shownItems

@@ -52,7 +52,7 @@ function checkMode({ isRecorded = true, recordingMode, conditions }: Partial<Aut
 }
 
 export function authorizationResource(context: ResourceContext) {
-  const { store } = context.deps
+  const { store, clock } = context.deps
 
   const ofPair = async (userGroupId: Id, targetGroupId: Id): Promise<Authorization | undefined> =>
     (await store.authorizations.ofUserGroups([userGroupId])).find(
@@ -68,7 +68,7 @@ export function authorizationResource(context: ResourceContext) {
   const conditionsOf = async (body: Static<typeof Update>, old?: Authorization) => {
     const approvers = body.approvers && (await referredIds(store.userGroups, 'approvers', body.approvers))
     const conditions = changedConditions(body, approvers, old?.conditions)
-    await checkConditions(conditions, (groups) => store.approvals.membersOf(groups))
+    await checkConditions(conditions, (groups) => store.approvals.membersOf(groups, clock()))
     return conditions
   }
   const changeOf = async (

@@ -1,7 +1,7 @@
 /** Fields of an authorization's conditions: approvals, reasons, and what is critical. */
 import { type Static, Type } from 'typebox'
 import { MAX_APPROVAL_TIMEOUT, MAX_APPROVER_GROUPS, MAX_QUORUM } from '../../model/approvals.ts'
-import { conditionsFlaw, NO_CONDITIONS } from '../../model/conditions.ts'
+import { conditionsFlaw, type Members, NO_CONDITIONS } from '../../model/conditions.ts'
 import type { Conditions, Id } from '../../model/objects.ts'
 import { fieldError } from '../http/errors.ts'
 import { exact } from './fields.ts'
@@ -62,10 +62,12 @@ export function changedConditions(
 /** @throws ApiError `invalid_field` for conditions that contradict each other, or can never be met */
 export async function checkConditions(
   conditions: Conditions | undefined,
-  membersOf: (groupIds: readonly Id[]) => Promise<number>,
+  membersOf: (groupIds: readonly Id[]) => Promise<Members>,
 ): Promise<void> {
   if (!conditions) return
-  const members = conditions.approvalRequired ? await membersOf(conditions.approverGroupIds) : 0
+  const members = conditions.approvalRequired
+    ? await membersOf(conditions.approverGroupIds)
+    : { all: 0, able: 0 }
   const flaw = conditionsFlaw(conditions, members)
   if (flaw) throw fieldError('invalid_field', flaw.field, flaw.message)
 }

@@ -106,7 +106,7 @@ export const ADMINISTRATION = {
     severity: 'notice',
     trap: false,
     meaning:
-      'a stored secret, a password or a key of the bastion was replaced; `method` of one that was changed at its target: `checkin`, `session`, `schedule` or `demand`; of the signing key `signer` is the id of the one that signs from there on',
+      'a stored secret, a password or a key of the bastion was replaced; `method` of one that was changed at its target: `checkin`, `session`, `schedule`, `demand` or `mismatch`; of the signing key `signer` is the id of the one that signs from there on',
     fields: [
       'user',
       'api_key',
@@ -124,6 +124,27 @@ export const ADMINISTRATION = {
     ],
     sentence: (f) =>
       deed(f, 'changed', 'change', `the secret of ${thing(f)}`) + (f.result === 'failure' ? '' : because(f)),
+  },
+  'secret.request': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'a user asked for a change of secrets at their target, of an account or of all accounts of a domain; `method` is `force` for one that ends checkouts and sessions, and `reason` its comment',
+    fields: [
+      'user',
+      'profile',
+      'api_key',
+      ...CLIENT,
+      'method',
+      'object_type',
+      'object',
+      'account',
+      'domain',
+      'device',
+      'reason',
+    ],
+    sentence: (f) =>
+      `${who(f)} asked for a ${f.method === 'force' ? 'forced ' : ''}change of the secrets of ${thing(f)}${because(f)}`,
   },
   'secret.begin': {
     severity: 'notice',

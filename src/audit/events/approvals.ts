@@ -37,8 +37,8 @@ export const APPROVALS = {
     severity: 'notice',
     trap: false,
     meaning:
-      "an approver answered the request of `holder`: `result` is `accepted` or `rejected`, or `failure` if the answer did not count; `reason` is the approver's comment",
-    fields: [...ABOUT, 'duration', 'holder', 'result'],
+      "an approver answered the request of `holder`: `result` is `accepted` or `rejected`, or `failure` if the answer did not count; `reason` is the approver's comment, `ticket` that of the request",
+    fields: [...ABOUT, 'duration', 'ticket', 'holder', 'result'],
     sentence: (f) =>
       f.result === 'failure'
         ? `the answer of ${who(f)} to ${f.holder ?? '?'} could not count${because(f)}`

@@ -9,7 +9,7 @@
  */
 import { randomInt } from 'node:crypto'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
-import { PostgresAdapter, type Transaction } from 'kysely'
+import { type IsolationLevel, PostgresAdapter, type Transaction } from 'kysely'
 import type { Db, Schema } from '../migrations/schema.ts'
 import { ConflictError } from './errors.ts'
 import { keptStatement } from './kept-query.ts'
@@ -50,11 +50,16 @@ export function inOneStatement<T>(db: Db, work: (db: Db) => Promise<T>): Promise
  * Like `inTransaction`, for long work: no other job waits for its commit. `isOnce`: it has effects elsewhere, and is
  * not repeated.
  */
-export async function alone<T>(db: Db, work: (tx: Tx) => Promise<T>, isOnce = false): Promise<T> {
+export async function alone<T>(
+  db: Db,
+  work: (tx: Tx) => Promise<T>,
+  isOnce = false,
+  level: IsolationLevel = 'serializable',
+): Promise<T> {
   if (db.isTransaction) return within(db as Tx, work)
   for (const attempts = new Attempts(); ; ) {
     try {
-      return await db.transaction().execute(work)
+      return await db.transaction().setIsolationLevel(level).execute(work)
     } catch (error) {
       if (isOnce || !attempts.mayRepeat(error)) throw error
       await attempts.pause()

@@ -59,7 +59,7 @@ export function sqliteTriggers(about: About): ReadonlyMap<string, string> {
 export const TRIGGERS = sqliteTriggers(ABOUT)
 
 /** Key of the lock that changes are noted under: `salc` as a number. */
-const LOCK = 0x73616c63
+export const LOCK = 0x73616c63
 
 /** Returns PostgreSQL's triggers of the tables. */
 export function postgresTriggers(about: About): string {

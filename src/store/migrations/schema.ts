@@ -105,7 +105,17 @@ export interface PasswordChangePolicyRow extends NamedRow {
   check_period: string | null
   time_zone: string
   max_age: number | null
+  reconcile: Flag
   is_factory: Flag
+}
+
+export interface SecretScheduleRow {
+  domain_id: string
+  kind: string
+  period: string
+  time_zone: string
+  since: number
+  next_run: number
 }
 
 export interface SecretJobRow {
@@ -252,6 +262,8 @@ export interface ApprovalRow {
   login: string
   session: string
   detail: string
+  /** Sealed. */
+  screen: Uint8Array | null
   created: number
   begin_time: number | null
   duration: number
@@ -317,6 +329,8 @@ export interface CheckoutRow {
   forced_by: string
   forced_comment: string
   approval: string
+  api_key_id: string
+  severed_revision: number
 }
 
 export interface SessionRow {
@@ -421,7 +435,7 @@ export interface Schema {
   password_change_policies: PasswordChangePolicyRow
   secret_jobs: SecretJobRow
   pending_secrets: { account_id: string; type: string; role: string; sealed: Uint8Array }
-  secret_schedules: { domain_id: string; changed: number; checked: number }
+  secret_schedules: SecretScheduleRow
   sessions: SessionRow
   uploads: UploadRow
   audit: AuditLogRow

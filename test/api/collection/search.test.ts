@@ -55,6 +55,7 @@ const placed = (path: string) =>
   path
     .replace('localdomains/:domain', 'localdomains/local')
     .replace('accounts/:ref', 'accounts/root@local@srv1')
+    .replace('domains/:ref', 'domains/corp')
     .replace(':device', 'srv1')
     .replace(':domain', 'corp')
 

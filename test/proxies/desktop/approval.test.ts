@@ -41,10 +41,16 @@ function world(answers: (Opened | Refusal)[]) {
   const withdrawn: string[] = []
   const approvals = new ApprovalWaits({ withdraw: async ({ approval }) => void withdrawn.push(approval) })
   const choices: Choice[] = []
+  const targets = [TARGET]
   const patience: number[] = []
   const gone = new AbortController()
   const choice = new TargetChoice<Opened>({
-    gate: { targets: async () => ({ targets: [{ target: TARGET, description: '' }], total: 1 }) },
+    gate: {
+      targets: async () => ({
+        targets: targets.map((target) => ({ target, description: '' })),
+        total: targets.length,
+      }),
+    },
     identity: { token: 't', user: 'alice', displayName: 'Alice', hasTarget: true },
     protocol: 'VNC',
     bastion: 'Sallyport',
@@ -60,6 +66,7 @@ function world(answers: (Opened | Refusal)[]) {
   const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
   return {
     choice,
+    targets,
     choices,
     patience,
     withdrawn,
@@ -169,4 +176,25 @@ test('the screen of a wait runs no clock', () => {
     expect(vi.getTimerCount()).toBe(0)
     stage.close()
   })
+})
+
+test('the list is shown anew when targets of it have ended, and not over another screen', async () => {
+  const { choice, targets, settle, shown, screens, type } = world([{ message: 'no such target' }])
+  targets.push('root@local:night:vnc')
+  const chosen = choice.fromList()
+  await settle()
+  expect(shown()).toContain('night')
+  targets.pop()
+  choice.refresh('a timeframe has ended')
+  await settle()
+  expect(shown()).toContain('a timeframe has ended')
+  expect(shown()).not.toContain('night')
+  await type({ key: 'Enter' })
+  expect(shown()).toContain('no such target')
+  const count = screens.length
+  await type({ key: 'Escape' })
+  choice.refresh('once more')
+  await settle()
+  expect(screens).toHaveLength(count)
+  expect(await chosen).toBe('left')
 })

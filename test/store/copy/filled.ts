@@ -106,7 +106,9 @@ export async function fill(store: Store): Promise<void> {
       adminAccountId: account.id,
     },
   })
-  await store.secretJobs.schedules(LARGEST)
+  await store.secretJobs.setSchedules([
+    { domainId: domain.id, kind: 'check', period: '0 4 * * *', timeZone: 'UTC', since: 1, next: LARGEST },
+  ])
   const asked = {
     accountId: account.id,
     type: 'password',
@@ -139,6 +141,8 @@ export async function fill(store: Store): Promise<void> {
     apiKey: '',
   }
   await store.approvals.answer(request!.id, given)
+  const held = { kind: 'command' as const, detail: 'rm', screen: Uint8Array.of(0, 255) }
+  await store.approvals.create(newApproval(estate, 2, held), { ofUser: 10, all: 10 })
   await store.signIns.begin(
     Uint8Array.of(1, 2),
     { userId: user.id, secretRevision: 1, begin: 1, lastUse: 2 },

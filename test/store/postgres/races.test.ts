@@ -79,6 +79,38 @@ describe('of two at once, one finds that the other was faster', () => {
     expect(await one.checkouts.active(account.id, 5)).toHaveLength(1)
   })
 
+  it('with the end of a checkout, and a right that it rests on', async () => {
+    const { user, account, userGroup } = await smallEstate(one)
+    const made = await one.timeframes.create({
+      timeframeName: 'day',
+      description: '',
+      isOvertimable: false,
+      timeZone: 'UTC',
+      periods: [{ startTime: '08:00', endTime: '18:00', weekDays: [] }],
+      isFactory: false,
+    })
+    const wanted = { userId: user.id, accountId: account.id }
+    const timeframes = async (store: Store) => (await store.access.retrievals([wanted]))[0]?.timeframes.length
+    // The look comes first: the change waits, and what looks behind it finds all.
+    let changed: Promise<unknown> | undefined
+    const seen = await one.amongRights(async (within) => {
+      const before = await timeframes(within)
+      changed = other.userGroups.update(userGroup.id, { timeframeIds: [made.id] })
+      await doneOrWaiting(changed)
+      return [before, await timeframes(within)]
+    })
+    await changed
+    expect(seen).toEqual([0, 0])
+    // The change comes first: the look waits for it.
+    let look: Promise<number | undefined> | undefined
+    await one.transaction(async (within) => {
+      await within.userGroups.update(userGroup.id, { timeframeIds: [] })
+      look ??= other.amongRights(timeframes)
+      await doneOrWaiting(look)
+    })
+    expect(await look).toBe(0)
+  })
+
   it('with the last two administrators', async () => {
     const [a, b] = await Promise.all(
       ['a', 'b'].map((name) => one.users.create(newUser(name, { profile: 'product_administrator' }))),

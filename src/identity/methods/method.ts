@@ -1,0 +1,99 @@
+/**
+ * Methods of sign-in whose answer comes from a server: LDAP, RADIUS, TACACS+, Kerberos. Each is one folder beside
+ * this file, takes a proof and answers; it knows neither fronts nor users, and decides no right. What a front can
+ * show decides which methods it offers.
+ */
+import type { Secret } from '../../model/secret.ts'
+
+/** One attempt to sign in at a server. */
+export interface MethodAttempt {
+  /** Name as the server knows it: without the authentication domain. */
+  userName: string
+  /** Address of the client. */
+  source: string
+  /** Id of the connection or request, for what a server wants to tell attempts apart. */
+  attempt: string
+}
+
+export interface MethodPrompt {
+  text: string
+  echo: boolean
+}
+
+/** Why a server refused: for the audit log, and where it can be mended, for the user who proved the password. */
+export const METHOD_REFUSALS = [
+  'wrong_password',
+  'unknown_user',
+  'account_disabled',
+  'account_expired',
+  'account_locked',
+  'password_expired',
+  'not_allowed',
+] as const
+export type MethodRefusal = (typeof METHOD_REFUSALS)[number]
+
+export type MethodAnswer =
+  | { result: 'accepted'; person: Person }
+  | { result: 'rejected'; reason: MethodRefusal }
+  /** A further round: `state` goes back with the answers, once. */
+  | { result: 'challenge'; message: string; prompts: MethodPrompt[]; state: MethodState }
+  /** No server could judge. Never counts as a wrong password. `reason` is for administrators. */
+  | { result: 'unavailable'; reason: string }
+
+/** State of a dialogue, opaque to all but its method; `close` when no answer will come. */
+export interface MethodState {
+  close(): void
+}
+
+/** Attributes of a person, as read from the server once they are proved. */
+export interface Person {
+  /** The server's stable id of the person, such as entryUUID or objectGUID, where it has one. */
+  stableId?: string
+  /** Name as the server spells it. */
+  userName: string
+  displayName?: string
+  email?: string
+  language?: string
+  /** Names or DNs, whole, of the groups. */
+  groups: string[]
+  /** Lines in OpenSSH's authorized_keys form, without options. */
+  publicKeys?: string[]
+}
+
+/** Standing of a person at the server, found without their password. */
+export type PersonLook =
+  | { result: 'present'; person: Person }
+  | { result: 'absent'; reason: MethodRefusal }
+  | { result: 'unavailable'; reason: string }
+
+/** One step of a trial by an administrator. Holds no secret. */
+export interface TestStep {
+  step: 'reached' | 'tls' | 'bound' | 'user_found' | 'groups' | 'signed_in' | 'answered'
+  ok: boolean
+  /** Says the finding; for a failure: the expected, the actual, and the remedy. */
+  detail: string
+}
+
+export interface TestRequest {
+  /** Absent: only the server and the service's own account are tried. */
+  userName?: string
+  password?: Secret
+}
+
+export interface SignInMethod {
+  /** Proves a password. An empty one is refused before anything is sent. */
+  prove(attempt: MethodAttempt, password: Secret, signal: AbortSignal): Promise<MethodAnswer>
+  /** Goes on with a dialogue, after `challenge`. */
+  answer(
+    attempt: MethodAttempt,
+    state: MethodState,
+    answers: readonly Secret[],
+    signal: AbortSignal,
+  ): Promise<MethodAnswer>
+  /** Looks a person up; absent where the protocol has no way. */
+  look?(userName: string, signal: AbortSignal): Promise<PersonLook>
+  /** Tries the server step by step, and stops after the first that fails. */
+  test(request: TestRequest, signal: AbortSignal): Promise<TestStep[]>
+  /** Closes all connections. */
+  close(): Promise<void>
+}

@@ -1,0 +1,119 @@
+/**
+ * Servers that judge sign-ins, and authentication domains, which say who is asked and what is made of the answer.
+ * Names are those of the API's fields, in the store's spelling.
+ */
+import type { Id } from './objects.ts'
+
+export const EXTERNAL_AUTH_TYPES = ['LDAP', 'RADIUS', 'TACACS', 'KERBEROS'] as const
+export type ExternalAuthType = (typeof EXTERNAL_AUTH_TYPES)[number]
+
+export interface ExternalServer {
+  host: string
+  /** Absent: the usual port of the type. */
+  port?: number
+}
+
+interface Common {
+  id: Id
+  /** Unique; also a value of `user_auths`. */
+  authenticationName: string
+  description: string
+  /** Tried in order. At least one, eight at most. */
+  servers: ExternalServer[]
+  /** Milliseconds that one server has for its answer, 100 to 60,000. */
+  timeoutMs: number
+}
+
+export interface LdapOptions {
+  security: 'ldaps' | 'starttls' | 'none'
+  /** PEM; absent: the system's authorities. */
+  caCertificates?: string
+  /** Name that the certificate must show, if not the host's. */
+  serverName?: string
+  /** PEM of the client's certificate; its key is a secret. */
+  clientCertificate?: string
+  bindDn: string
+  baseDn: string
+  directory: 'active_directory' | 'generic'
+  /** Attribute that holds the name of the sign-in: `uid`, `sAMAccountName`, `userPrincipalName`. */
+  loginAttribute: string
+  /** RFC 4515, parsed when it is set; narrows the persons down. */
+  userFilter?: string
+  /** Absent: groups are read from `memberOf` of the person. */
+  groupBaseDn?: string
+  nestedGroups: boolean
+}
+
+export interface RadiusOptions {
+  nasIdentifier?: string
+  /** False for an old server only: replies without Message-Authenticator can be forged (CVE-2024-3596). */
+  requireMessageAuthenticator: boolean
+  /** Number of times that a request is sent to each server. */
+  tries: number
+  /** Port of accounting; absent: no accounting. */
+  accountingPort?: number
+}
+
+export interface TacacsOptions {
+  authentication: 'ascii' | 'pap'
+  singleConnect: boolean
+  authorization: boolean
+  accounting: boolean
+  commandAccounting: boolean
+  /** The body is only obfuscated: other than private networks are refused unless set. */
+  allowPublicNetworks: boolean
+}
+
+export interface KerberosOptions {
+  realm: string
+  /** Principal of the keytab by which the KDC is proved. */
+  servicePrincipal: string
+}
+
+export type ExternalAuth =
+  | (Common & { type: 'LDAP'; options: LdapOptions })
+  | (Common & { type: 'RADIUS'; options: RadiusOptions })
+  | (Common & { type: 'TACACS'; options: TacacsOptions })
+  | (Common & { type: 'KERBEROS'; options: KerberosOptions })
+
+/** Names of the sealed secrets of each type. `keytab` is base64. */
+export const EXTERNAL_AUTH_SECRETS = {
+  LDAP: ['bind_password', 'client_key'],
+  RADIUS: ['shared_secret'],
+  TACACS: ['shared_secret'],
+  KERBEROS: ['keytab'],
+} as const satisfies Record<ExternalAuthType, readonly string[]>
+
+export interface AuthDomain {
+  id: Id
+  domainName: string
+  description: string
+  type: 'LDAP' | 'RADIUS' | 'TACACS' | 'KERBEROS'
+  /** At most one. */
+  isDefault: boolean
+  /** Tried in order: the next one only if one is unavailable. */
+  externalAuthIds: Id[]
+  /** All of them, one after the other, once the first factor was accepted. */
+  secondaryAuthIds: Id[]
+  attributes: AuthDomainAttributes
+  /** Language where the directory names none. */
+  defaultLanguage: 'en' | 'fr' | 'de' | 'es'
+}
+
+/** Names of the directory's attributes. */
+export interface AuthDomainAttributes {
+  displayName?: string
+  email?: string
+  language?: string
+  group?: string
+  publicKey?: string
+}
+
+/** Puts members of `externalGroup` into the user group, with the profile. `*`: persons without another mapping. */
+export interface AuthDomainMapping {
+  id: Id
+  authDomainId: Id
+  userGroupId: Id
+  externalGroup: string
+  profile: string
+}
