@@ -74,12 +74,19 @@ class Client {
     this.#text += data
     const end = this.#text.indexOf('\r\n\r\n')
     if (end < 0) return
-    const length = Number(/content-length: (\d+)/i.exec(this.#text.slice(0, end))?.[1] ?? 0)
-    if (Buffer.byteLength(this.#text) < end + 4 + length) return
-    const answer = { status: Number(this.#text.slice(9, 12)), body: this.#text.slice(end + 4) }
+    const body = wholeBody(this.#text.slice(0, end), this.#text.slice(end + 4))
+    if (body === undefined) return
+    const answer = { status: Number(this.#text.slice(9, 12)), body }
     this.#text = ''
     this.#done?.(answer)
   }
+}
+
+/** Returns the body, or undefined while a part of it is missing. Chunks (long listings) keep their sizes. */
+function wholeBody(head: string, body: string): string | undefined {
+  if (/transfer-encoding: chunked/i.test(head)) return body.endsWith('\r\n0\r\n\r\n') ? body : undefined
+  const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0)
+  return Buffer.byteLength(body) < length ? undefined : body
 }
 
 interface Measured {
