@@ -34,6 +34,7 @@ include /etc/ldap/schema/inetorgperson.schema
 modulepath /usr/lib/ldap
 moduleload back_mdb
 moduleload ppolicy
+moduleload memberof
 pidfile ${folder}/pid
 TLSCACertificateFile ${cert}
 TLSCertificateFile ${cert}
@@ -44,6 +45,7 @@ suffix "${SUFFIX}"
 rootdn "${LDAP_ADMIN.login}"
 rootpw ${LDAP_ADMIN.password}
 dbnosync
+overlay memberof
 overlay ppolicy
 ppolicy_default cn=policy,${SUFFIX}
 ppolicy_use_lockout
