@@ -22,6 +22,10 @@ interface Common {
   servers: ExternalServer[]
   /** Milliseconds that one server has for its answer, 100 to 60,000. */
   timeoutMs: number
+  /** Names of the secrets that are set. Kept by the store. */
+  secretNames: string[]
+  /** How often a secret was set. Counted by the store. */
+  secretRevision: number
 }
 
 export interface LdapOptions {
@@ -84,11 +88,13 @@ export const EXTERNAL_AUTH_SECRETS = {
   KERBEROS: ['keytab'],
 } as const satisfies Record<ExternalAuthType, readonly string[]>
 
+export const AUTH_DOMAIN_LANGUAGES = ['en', 'fr', 'de', 'es'] as const
+
 export interface AuthDomain {
   id: Id
   domainName: string
   description: string
-  type: 'LDAP' | 'RADIUS' | 'TACACS' | 'KERBEROS'
+  type: ExternalAuthType
   /** At most one. */
   isDefault: boolean
   /** Tried in order: the next one only if one is unavailable. */
@@ -97,7 +103,7 @@ export interface AuthDomain {
   secondaryAuthIds: Id[]
   attributes: AuthDomainAttributes
   /** Language where the directory names none. */
-  defaultLanguage: 'en' | 'fr' | 'de' | 'es'
+  defaultLanguage: (typeof AUTH_DOMAIN_LANGUAGES)[number]
 }
 
 /** Names of the directory's attributes. */

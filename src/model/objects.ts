@@ -32,6 +32,8 @@ export interface User {
   groupIds: Id[]
   /** How often the password was set. Counted by the store. */
   secretRevision?: number
+  /** Set for a person of an authentication domain: no local user. Never changes. */
+  authDomainId?: Id
 }
 
 export const USER_AUTHS = ['local_password', 'local_sshkey'] as const

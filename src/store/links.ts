@@ -16,6 +16,7 @@ export type Linked =
   | 'api_key_users'
   | 'api_key_groups'
   | 'authorization_approvers'
+  | 'person_mappings'
 
 type Row = Readonly<Record<string, string>>
 

@@ -34,6 +34,7 @@ import * as fourEyes from './migrations/0029-four-eyes.ts'
 import * as schedules from './migrations/0030-schedules.ts'
 import * as checkoutGrounds from './migrations/0031-checkout-grounds.ts'
 import * as approvalScreens from './migrations/0032-approval-screens.ts'
+import * as externalAuths from './migrations/0033-external-auths.ts'
 
 /** In order; a released migration is never changed, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -67,6 +68,7 @@ export const MIGRATIONS: readonly Migration[] = [
   schedules,
   checkoutGrounds,
   approvalScreens,
+  externalAuths,
 ]
 
 /** Schema version of a database that this program has opened. */

@@ -8,6 +8,7 @@ import { accountRepository } from './accounts.ts'
 import { apiKeyRepository } from './api-keys.ts'
 import { approvalRepository } from './approvals.ts'
 import { auditRepository } from './audit.ts'
+import { authDomainMappingRepository, authDomainRepository } from './auth-domains.ts'
 import { authorizationRepository } from './authorizations.ts'
 import { amongRights, changeRepository } from './changes.ts'
 import { checkoutPolicyRepository } from './checkout-policies.ts'
@@ -24,6 +25,7 @@ import { ALWAYS_THERE } from './engine/reach.ts'
 import { ReadingThread } from './engine/reading-thread.ts'
 import { requireInUse, STATE } from './engine/state.ts'
 import { WalSync } from './engine/wal-sync.ts'
+import { externalAuthRepository } from './external-auths.ts'
 import { hostKeyRepository } from './host-keys.ts'
 import { idempotencyRepository } from './idempotency.ts'
 import { newUlid } from './ids.ts'
@@ -33,6 +35,7 @@ import { MIGRATIONS, migrate } from './migrate.ts'
 import type { Db, Schema, StoreContext } from './migrations/schema.ts'
 import { nameQueries } from './naming.ts'
 import { passwordChangePolicyRepository } from './password-change-policies.ts'
+import { personRepository } from './persons.ts'
 import type { PostgresOptions } from './postgres/open.ts'
 import { profileRepository } from './profiles.ts'
 import { sealedRepository } from './sealed.ts'
@@ -150,6 +153,10 @@ function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'reach'>): S
     checkoutPolicies: checkoutPolicyRepository(context),
     connectionPolicies: connectionPolicyRepository(context),
     passwordChangePolicies: passwordChangePolicyRepository(context),
+    externalAuths: externalAuthRepository(context),
+    authDomains: authDomainRepository(context),
+    authDomainMappings: authDomainMappingRepository(context),
+    persons: personRepository(context),
     secretJobs: secretJobRepository(context),
     checkouts: checkoutRepository(context),
     approvals: approvalRepository(context),

@@ -53,6 +53,11 @@ export function profileRepository(context: StoreContext): ProfileRepository {
         const profile = { profile: change.profileName }
         await tx.updateTable('users').set(profile).where('profile', '=', old.profileName).execute()
         await tx.updateTable('api_keys').set(profile).where('profile', '=', old.profileName).execute()
+        await tx
+          .updateTable('auth_domain_mappings')
+          .set(profile)
+          .where('profile', '=', old.profileName)
+          .execute()
       }
     },
 
@@ -63,6 +68,16 @@ export function profileRepository(context: StoreContext): ProfileRepository {
       await refuseInUse(TYPE, profileName, [
         { type: 'user', query: users.where('profile', '=', profileName) },
         { type: 'API key', query: keys.where('profile', '=', profileName) },
+        {
+          type: 'mapping of the authentication domain',
+          query: tx
+            .selectFrom('auth_domain_mappings as m')
+            .innerJoin('auth_domains as d', 'd.id', 'm.auth_domain_id')
+            .select('d.domain_name as name')
+            .distinct()
+            .where('m.profile', '=', profileName)
+            .orderBy('name'),
+        },
       ])
     },
   })

@@ -11,6 +11,7 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
         .select(['id', 'sealed_password_hash as sealed'])
         .where('sealed_password_hash', 'is not', null)
         .execute()
+      const external = await db.selectFrom('external_auth_secrets').selectAll().execute()
       const pending = await db.selectFrom('pending_secrets').selectAll().execute()
       const tickets = await db.selectFrom('tickets').select(['id', 'sealed']).execute()
       const invitations = await db.selectFrom('invitations').select(['id', 'sealed']).execute()
@@ -32,6 +33,10 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
         ...users.flatMap(({ id, sealed }) =>
           sealed ? [{ place: { table: 'users', id, field: 'password_hash' }, sealed }] : [],
         ),
+        ...external.map(({ external_auth_id, name, sealed }) => ({
+          place: { table: 'external_auth_secrets', id: external_auth_id, field: name },
+          sealed,
+        })),
         ...pending.map(({ account_id, type, role, sealed }) => ({
           place: { table: 'pending_secrets', id: account_id, field: `${role} ${type}` },
           sealed,
@@ -58,6 +63,9 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
           .where('account_id', '=', id)
           .where('type', '=', field)
         await row.set({ sealed }).execute()
+      } else if (table === 'external_auth_secrets') {
+        const row = db.updateTable('external_auth_secrets').where('external_auth_id', '=', id)
+        await row.where('name', '=', field).set({ sealed }).execute()
       } else if (table === 'pending_secrets') {
         const [role = '', type = ''] = field.split(' ')
         await db

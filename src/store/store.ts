@@ -16,6 +16,7 @@ import type {
   GivenAnswer,
   Refusal,
 } from '../model/approvals.ts'
+import type { AuthDomain, AuthDomainMapping, ExternalAuth } from '../model/external-auths.ts'
 import type {
   Account,
   ApiKey,
@@ -300,6 +301,44 @@ export interface UserRepository extends Repository<User> {
   clearPasswordHashes(): Promise<{ id: Id; hash: string }[]>
   /** Stores the same hash sealed, in place of `clear`, if that is still stored. */
   sealPasswordHash(id: Id, clear: string, sealed: Uint8Array): Promise<void>
+}
+
+/** The server's word about a person who has proved themselves. */
+export interface ProvedPerson {
+  /** Without the domain. */
+  userName: string
+  stableId?: string
+  displayName?: string
+  email?: string
+  groups: readonly string[]
+}
+
+export interface PersonRepository {
+  list(page: Page | undefined, domainId: Id): Promise<Listed<User>>
+  /**
+   * Notes a person of a domain after the server has accepted them, and returns the user that they are. Undefined if no
+   * mapping gives them anything, or if another user's name is or looks like theirs. Writes only what has changed.
+   */
+  signedIn(domainId: Id, person: ProvedPerson): Promise<User | undefined>
+  /** Forgets a person. Returns false if the id is no person's. */
+  remove(id: Id): Promise<boolean>
+}
+
+export interface ExternalAuthRepository extends Repository<ExternalAuth> {
+  /** Returns the sealed secrets by their names. */
+  sealedSecrets(id: Id): Promise<Map<string, Uint8Array>>
+  /** Sets the secrets that are given; undefined removes one. */
+  setSealedSecrets(id: Id, secrets: ReadonlyMap<string, Uint8Array | undefined>): Promise<void>
+}
+
+export interface AuthDomainRepository extends Repository<AuthDomain> {
+  /** Returns the default domain. */
+  standard(): Promise<AuthDomain | undefined>
+}
+
+export interface AuthDomainMappingRepository extends Repository<AuthDomainMapping> {
+  /** Lists the mappings of one domain, or of all. `find` finds by id only. */
+  list(page?: Page, domainId?: Id): Promise<Listed<AuthDomainMapping>>
 }
 
 export interface ServiceRepository extends Repository<Service> {
@@ -862,6 +901,10 @@ export interface Store {
   profiles: ProfileRepository
   checkoutPolicies: Repository<CheckoutPolicy>
   passwordChangePolicies: Repository<PasswordChangePolicy>
+  externalAuths: ExternalAuthRepository
+  authDomains: AuthDomainRepository
+  authDomainMappings: AuthDomainMappingRepository
+  persons: PersonRepository
   secretJobs: SecretJobRepository
   connectionPolicies: Repository<ConnectionPolicy>
   hostKeys: HostKeyRepository

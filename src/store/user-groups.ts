@@ -88,6 +88,16 @@ export function userGroupRepository(context: StoreContext): Repository<UserGroup
             .where('p.group_id', '=', id)
             .orderBy('g.name_key'),
         },
+        {
+          type: 'a mapping of the authentication domain',
+          query: tx
+            .selectFrom('auth_domain_mappings as m')
+            .innerJoin('auth_domains as d', 'd.id', 'm.auth_domain_id')
+            .select('d.domain_name as name')
+            .distinct()
+            .where('m.user_group_id', '=', id)
+            .orderBy('name'),
+        },
       ])
     },
   })

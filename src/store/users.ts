@@ -53,7 +53,8 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
     return row && user(row)
   }
   return {
-    list: (page) => listed(select(db), user, USER_FIELDS, ['user_name'], page),
+    list: (page) =>
+      listed(select(db).where('auth_domain_id', 'is', null), user, USER_FIELDS, ['user_name'], page),
 
     find: (idOrName) => find(db, idOrName),
 
@@ -111,6 +112,8 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
           sealed_password_hash: null,
           secret_revision: 0,
           look: lookOf(object.userName),
+          auth_domain_id: null,
+          stable_id: '',
         })
         await setGroups(tx, id, object.groupIds)
         return (await find(tx, id))!
@@ -212,7 +215,7 @@ const likeIds = keptQuery((db: Db, look: string, key: string, exceptId: Id) =>
 )
 
 /** Returns a user whose name looks like this one, or is the same. */
-async function likeRow(db: Db, name: string, exceptId = ''): Promise<{ id: string } | undefined> {
+export async function likeRow(db: Db, name: string, exceptId = ''): Promise<{ id: string } | undefined> {
   const look = lookKey(name)
   return (await likeIds(db, look, look, exceptId))[0]
 }
@@ -253,7 +256,7 @@ const hashOf = keptQuery((db: Db, id: Id) =>
 
 const rowsOf = batchQuery(1, (db, asked) => select(db).innerJoin(asked, 'asked.column1', 'users.id'))
 
-function select(db: Db) {
+export function select(db: Db) {
   return db
     .selectFrom('users')
     .selectAll('users')
@@ -270,7 +273,7 @@ async function setGroups(tx: Tx, userId: Id, groupIds: readonly Id[]): Promise<v
   await setLinks(tx, 'user_group_members', { user_id: userId }, rows)
 }
 
-function user(row: UserRow & { groups: string }): User {
+export function user(row: UserRow & { groups: string }): User {
   return {
     id: row.id,
     userName: row.user_name,
@@ -285,5 +288,6 @@ function user(row: UserRow & { groups: string }): User {
     ipSource: list(row.ip_source),
     groupIds: list(row.groups),
     ...(row.secret_revision > 0 && { secretRevision: row.secret_revision }),
+    ...(row.auth_domain_id !== null && { authDomainId: row.auth_domain_id }),
   }
 }

@@ -37,9 +37,14 @@ const RIGHTS: Readonly<Record<string, readonly [kind: string, column?: string]>>
 /** Tables on which no right of what runs rests, and why not. */
 const OTHERS: Readonly<Record<string, string>> = {
   audit: 'tells what was',
+  auth_domain_auths: 'asked at a sign-in; the persons of a changed domain are forgotten',
+  auth_domain_mappings: 'applied to the persons, who are users',
+  auth_domains: 'asked at a sign-in; the persons of a removed one are forgotten',
   authorization_approvers: 'looked up with each answer',
   changes: 'the log itself',
   checkouts: 'what is reviewed, and no session rests on one',
+  external_auth_secrets: 'used at a sign-in',
+  external_auths: 'asked at a sign-in',
   host_keys: 'judged when a session connects',
   idempotency_claims: 'answers that are being made',
   idempotency_keys: 'answers that were given',
@@ -48,6 +53,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   password_change_policies: 'judged when a secret is changed',
   pending_secrets: 'of changes in progress: the account changes when one is promoted',
   lockouts: 'refuses new sign-ins, and ends none',
+  person_mappings: 'applied to the persons, who are users',
   schema_migrations: 'of the program',
   secret_jobs: 'changes in progress, and what was: the account changes with them',
   secret_schedules: 'when secrets are changed',

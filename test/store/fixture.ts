@@ -1,4 +1,5 @@
 import type { Approval } from '../../src/model/approvals.ts'
+import type { AuthDomain, ExternalAuth } from '../../src/model/external-auths.ts'
 import type {
   Account,
   Authorization,
@@ -22,6 +23,40 @@ export function newUser(userName: string, more: Partial<Omit<User, 'id'>> = {}):
     isDisabled: false,
     ipSource: [],
     groupIds: [],
+    ...more,
+  }
+}
+
+export function newExternalAuth(
+  authenticationName: string,
+  more: Partial<Omit<ExternalAuth, 'id' | 'type' | 'options'>> = {},
+): Omit<ExternalAuth, 'id'> {
+  return {
+    authenticationName,
+    description: '',
+    type: 'RADIUS',
+    servers: [{ host: '192.0.2.9' }],
+    timeoutMs: 5000,
+    options: { requireMessageAuthenticator: true, tries: 3 },
+    secretNames: [],
+    secretRevision: 0,
+    ...more,
+  }
+}
+
+export function newAuthDomain(
+  domainName: string,
+  more: Partial<Omit<AuthDomain, 'id'>> = {},
+): Omit<AuthDomain, 'id'> {
+  return {
+    domainName,
+    description: '',
+    type: 'RADIUS',
+    isDefault: false,
+    externalAuthIds: [],
+    secondaryAuthIds: [],
+    attributes: {},
+    defaultLanguage: 'en',
     ...more,
   }
 }

@@ -31,6 +31,42 @@ export interface UserRow {
   secret_revision: number
   /** Visual form of the name, or null if it is the key. */
   look: string | null
+  /** Set for a person of an authentication domain: no local user. */
+  auth_domain_id: string | null
+  /** The server's id of the person, or empty. */
+  stable_id: string
+}
+
+export interface ExternalAuthRow extends NamedRow {
+  authentication_name: string
+  type: string
+  /** JSON array of `{host, port}`. */
+  servers: string
+  /** Milliseconds. */
+  timeout: number
+  /** JSON object. */
+  options: string
+  /** Names of the secrets that are set. */
+  secrets: List
+  secret_revision: number
+}
+
+export interface AuthDomainRow extends NamedRow {
+  domain_name: string
+  type: string
+  is_default: Flag
+  /** JSON object. */
+  attributes: string
+  default_language: string
+}
+
+export interface AuthDomainMappingRow {
+  id: string
+  auth_domain_id: string
+  user_group_id: string
+  external_group: string
+  group_key: string
+  profile: string
 }
 
 export interface GroupRow extends NamedRow {
@@ -432,6 +468,12 @@ export interface Schema {
   api_key_groups: { api_key_id: string; group_id: string }
   host_keys: HostKeyRow
   checkouts: CheckoutRow
+  external_auths: ExternalAuthRow
+  external_auth_secrets: { external_auth_id: string; name: string; sealed: Uint8Array }
+  auth_domains: AuthDomainRow
+  auth_domain_auths: { auth_domain_id: string; factor: number; position: number; external_auth_id: string }
+  auth_domain_mappings: AuthDomainMappingRow
+  person_mappings: { user_id: string; mapping_id: string }
   password_change_policies: PasswordChangePolicyRow
   secret_jobs: SecretJobRow
   pending_secrets: { account_id: string; type: string; role: string; sealed: Uint8Array }

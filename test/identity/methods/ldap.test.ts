@@ -73,6 +73,8 @@ function methodAt(
       description: '',
       servers,
       timeoutMs,
+      secretNames: [],
+      secretRevision: 0,
       options: { ...GENERIC, caCertificates: certificate.pem.cert, ...options },
     },
     attributes,

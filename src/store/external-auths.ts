@@ -1,0 +1,127 @@
+import type { ExternalAuth } from '../model/external-auths.ts'
+import { nameKey } from '../model/names.ts'
+import type { Id } from '../model/objects.ts'
+import { keptQuery } from './engine/kept-query.ts'
+import type { Db, ExternalAuthRow, StoreContext } from './migrations/schema.ts'
+import { namedRepository } from './named.ts'
+import { json, key, list, refuseInUse, requireIds, setColumns, write } from './query.ts'
+import { column } from './searchable.ts'
+import type { ExternalAuthRepository } from './store.ts'
+
+const TYPE = 'external authentication'
+export const EXTERNAL_AUTH_FIELDS = {
+  authentication_name: column('name', 'name_key'),
+  description: column('text', 'description'),
+  type: column('label', 'type'),
+  timeout: column('integer', 'timeout'),
+  id: column('id', 'id'),
+} as const
+
+export function externalAuthRepository(context: StoreContext): ExternalAuthRepository {
+  const { db } = context
+  const named = namedRepository(context, {
+    type: TYPE,
+    table: 'external_auths',
+    fields: EXTERNAL_AUTH_FIELDS,
+    standard: 'authentication_name',
+    select,
+    object: externalAuth,
+    nameOf: ({ authenticationName }) => authenticationName,
+
+    insert: async (tx, id, object: Omit<ExternalAuth, 'id'>) => {
+      await tx
+        .insertInto('external_auths')
+        .values({
+          id,
+          authentication_name: object.authenticationName,
+          name_key: nameKey(object.authenticationName),
+          description: object.description,
+          type: object.type,
+          servers: JSON.stringify(object.servers),
+          timeout: object.timeoutMs,
+          options: JSON.stringify(object.options),
+          secrets: '[]',
+          secret_revision: 0,
+        })
+        .execute()
+    },
+
+    change: async (tx, id, change) => {
+      await setColumns(tx, 'external_auths', id, {
+        authentication_name: change.authenticationName,
+        name_key: key(change.authenticationName),
+        description: change.description,
+        servers: json(change.servers),
+        timeout: change.timeoutMs,
+        options: json(change.options),
+      })
+    },
+
+    requireUnused: async (tx, { id, authenticationName }) => {
+      await refuseInUse(TYPE, authenticationName, [
+        {
+          type: 'authentication domain',
+          query: tx
+            .selectFrom('auth_domain_auths as a')
+            .innerJoin('auth_domains as d', 'd.id', 'a.auth_domain_id')
+            .select('d.domain_name as name')
+            .distinct()
+            .where('a.external_auth_id', '=', id)
+            .orderBy('name'),
+        },
+      ])
+    },
+  })
+  return {
+    ...named,
+
+    async sealedSecrets(id) {
+      return new Map((await secretsOf(db, id)).map(({ name, sealed }) => [name, sealed]))
+    },
+
+    setSealedSecrets: (id, secrets) =>
+      write(db, { type: TYPE, name: id }, async (tx) => {
+        await requireIds(tx, 'external_auths', [id], TYPE, 'id')
+        for (const [name, sealed] of secrets) {
+          await tx
+            .deleteFrom('external_auth_secrets')
+            .where('external_auth_id', '=', id)
+            .where('name', '=', name)
+            .execute()
+          if (sealed)
+            await tx
+              .insertInto('external_auth_secrets')
+              .values({ external_auth_id: id, name, sealed })
+              .execute()
+        }
+        const names = (await secretsOf(tx, id)).map(({ name }) => name).sort()
+        await tx
+          .updateTable('external_auths')
+          .set((e) => ({ secrets: JSON.stringify(names), secret_revision: e('secret_revision', '+', 1) }))
+          .where('id', '=', id)
+          .execute()
+      }),
+  }
+}
+
+const secretsOf = keptQuery((db: Db, id: Id) =>
+  db.selectFrom('external_auth_secrets').select(['name', 'sealed']).where('external_auth_id', '=', id),
+)
+
+function select(db: Db) {
+  return db.selectFrom('external_auths').selectAll()
+}
+
+function externalAuth(row: ExternalAuthRow): ExternalAuth {
+  return {
+    id: row.id,
+    type: row.type,
+    authenticationName: row.authentication_name,
+    description: row.description,
+    servers: list(row.servers),
+    timeoutMs: row.timeout,
+    options: JSON.parse(row.options),
+    secretNames: list(row.secrets),
+    secretRevision: row.secret_revision,
+  } as ExternalAuth
+}
