@@ -436,6 +436,9 @@ export const TIERS: readonly Tier[] = [
           'src/store/postgres',
         ],
       },
+      'src/accounting': {
+        may: ['src/audit', 'src/audit/events'],
+      },
       'src/audit/feeds': { may: ['src/audit', 'src/audit/events', 'src/model', 'src/store', 'src/vault'] },
       'src/audit/sinks': { may: ['src/audit', 'src/audit/events', 'src/config', 'src/model'] },
       'src/contents': { may: ['src/audit', 'src/search', 'src/store', 'src/threads'] },
