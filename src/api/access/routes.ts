@@ -65,7 +65,7 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   ...collection('/connectionpolicies', 'policies'),
   ...collection('/passwordchangepolicies', 'policies'),
   ...collection('/timeframes', 'policies'),
-  // Whoever sets these decides who signs in, and with which profile.
+  // These decide which persons sign in, and with which profile.
   ...collection('/externalauths', 'profiles'),
   ...collection('/authdomains', 'profiles'),
   ...collection('/authdomains/:domain/mappings', 'profiles'),

@@ -76,7 +76,7 @@ export class MethodRegistry {
     for (const key of [...this.#kept.keys()]) this.#forget(key)
   }
 
-  /** Closes a method; what runs on it ends by itself. */
+  /** Closes a method: attempts on it end as unavailable. */
   #forget(key: string): void {
     const kept = this.#kept.get(key)
     this.#kept.delete(key)
