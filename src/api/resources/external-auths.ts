@@ -51,6 +51,7 @@ const Create = exact({
     Type.Array(Server, {
       maxItems: MAX_SERVERS - 1,
       description: 'asked in order when the first does not answer',
+      'x-ordered': true,
     }),
   ),
   description: Type.Optional(text('what the servers are')),
@@ -59,8 +60,7 @@ const Create = exact({
   bind_password: secret('password of ldap/bind_dn'),
   client_key: secret('PEM of the key of ldap/client_certificate'),
 })
-const { type: _type, ...changeable } = Create.properties
-const Update = partial(exact(changeable))
+const Update = partial(Create)
 const View = exact({
   ...shown,
   authentication_name: authenticationName,
@@ -82,6 +82,7 @@ export function externalAuthResource(context: ResourceContext) {
   const { store, vault } = context.deps
 
   const changeOf = async (body: Static<typeof Update>, own?: ExternalAuth): Promise<Change> => {
+    refuseOtherType(body.type, own)
     const wanted = body.authentication_name
     await checkName('authentication_name', wanted, own, store.externalAuths, 'authenticationName')
     check(
@@ -203,6 +204,16 @@ export function externalAuthResource(context: ResourceContext) {
     list: (_request, page) => store.externalAuths.list(page),
     find: (_request, ref) => store.externalAuths.find(ref),
   })
+}
+
+/** @throws ApiError `invalid_field` if the type is another one than that of the object */
+export function refuseOtherType(type: string | undefined, own: { type: string } | undefined): void {
+  if (type !== undefined && own && own.type !== type)
+    throw fieldError(
+      'invalid_field',
+      'type',
+      `it is of type ${own.type}, which does not change: make another one`,
+    )
 }
 
 /** @throws ApiError `forbidden` if a mapping of such a domain gives a profile with rights beyond the caller's */
