@@ -7,7 +7,8 @@ import {
   type ExternalAuth,
   type ExternalAuthType,
 } from '../../model/external-auths.ts'
-import type { Id } from '../../model/objects.ts'
+import { nameKey } from '../../model/names.ts'
+import { type Id, USER_AUTHS } from '../../model/objects.ts'
 import { Secret } from '../../model/secret.ts'
 import type { Store } from '../../store/store.ts'
 import { rightsOf } from '../access/authenticate.ts'
@@ -123,6 +124,12 @@ export function externalAuthResource(context: ResourceContext) {
     refuseForeign(body, type)
     const wanted = body.authentication_name
     await checkName('authentication_name', wanted, own, store.externalAuths, 'authenticationName')
+    check(
+      'authentication_name',
+      (USER_AUTHS as readonly string[]).includes(nameKey(wanted ?? ''))
+        ? 'the name of a method of the broker itself'
+        : undefined,
+    )
     const [first = { host: '' }, ...others] = own?.servers ?? []
     const servers = [
       { host: body.host ?? first.host, port: body.port === undefined ? first.port : body.port },
