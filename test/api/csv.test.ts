@@ -86,6 +86,10 @@ const TREE: [string, object][] = [
       ldap: { base_dn: 'dc=lab,dc=test', user_filter: '(|(a=b)(c=d))', nested_groups: true },
     },
   ],
+  [
+    '/externalauths',
+    { authentication_name: 'routers', type: 'TACACS', host: '192.0.2.7', tacacs: { single_connect: true } },
+  ],
   ['/authdomains', { domain_name: 'corp', type: 'LDAP', external_auths: ['directory'], is_default: true }],
   ['/usergroups', { group_name: 'ops', description: 'one; "two"\r\nsecond line\n\tthird' }],
   [
