@@ -50,6 +50,7 @@ import { registerOpenApi, registerReference } from './reference/reference.ts'
 import { registerAccounts } from './resources/accounts.ts'
 import { registerApiKeys } from './resources/api-keys.ts'
 import { registerApprovals } from './resources/approvals.ts'
+import { registerAuthDomains } from './resources/auth-domains.ts'
 import { registerAuthorizations } from './resources/authorizations.ts'
 import { registerCheckout } from './resources/checkout.ts'
 import { registerCheckoutPolicies } from './resources/checkout-policies.ts'
@@ -57,6 +58,7 @@ import { registerCheckouts } from './resources/checkouts.ts'
 import { registerConnectionPolicies } from './resources/connection-policies.ts'
 import { registerDevices } from './resources/devices.ts'
 import { registerDomains, registerLocalDomains } from './resources/domains.ts'
+import { registerExternalAuths } from './resources/external-auths.ts'
 import { registerHostKeys } from './resources/host-keys.ts'
 import { registerInvitations } from './resources/invitations.ts'
 import { registerLive } from './resources/live.ts'
@@ -110,6 +112,8 @@ const RESOURCES = [
   registerConnectionPolicies,
   registerPasswordChangePolicies,
   registerTimeframes,
+  registerExternalAuths,
+  registerAuthDomains,
   registerExport,
   registerImport,
   registerHostKeys,

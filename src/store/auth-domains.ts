@@ -156,7 +156,7 @@ export function authDomainMappingRepository({ db, newId }: StoreContext): AuthDo
     list: (page, domainId) => {
       const all = selectMappings(db)
       const own = domainId === undefined ? all : all.where('auth_domain_id', '=', domainId)
-      return listed(own, mapping, AUTH_DOMAIN_MAPPING_FIELDS, ['id'], page)
+      return listed(own, mapping, AUTH_DOMAIN_MAPPING_FIELDS, ['external_group'], page)
     },
 
     find: (id) => find(db, id),

@@ -36,6 +36,19 @@ export async function searchEstate(h: Harness, cookie: string): Promise<void> {
   )
   await store.users.create(newUser('zoe', { profile: 'approver', groupIds: await groups('linux-admins') }))
   await store.users.update((await store.users.find('admin'))!.id, { groupIds: await groups('dba') })
+  const ldap = { base_dn: 'dc=lab' }
+  for (const [authentication_name, description] of [
+    ['directory', 'of the lab, 100%'],
+    ['Second', ''],
+  ])
+    await post('/externalauths', { authentication_name, description, type: 'LDAP', host: '192.0.2.9', ldap })
+  await post('/authdomains', { domain_name: 'corp', type: 'LDAP', external_auths: ['directory', 'Second'] })
+  await post('/authdomains', { domain_name: 'Dmz', type: 'LDAP', description: 'outside', is_default: true })
+  for (const [external_group, user_group, profile] of [
+    ['cn=admins,dc=lab', 'dba', 'auditor'],
+    ['*', 'linux-admins', 'user'],
+  ])
+    await post('/authdomains/corp/mappings', { external_group, user_group, profile })
   for (const [device_name, host, description] of [
     ['srv1', '192.0.2.1', 'Web, Rack 7'],
     ['srv2', '192.0.2.2', 'web_rack 17'],

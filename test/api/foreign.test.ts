@@ -46,9 +46,11 @@ beforeAll(async () => {
   const device = (await h.call('GET', '/devices/srv1', { cookie })).body.id
   const local = (await h.call('GET', '/devices/srv1/localdomains/local', { cookie })).body.id
   const global = (await h.call('GET', '/domains/corp', { cookie })).body.id
+  const authDomain = (await h.call('GET', '/authdomains/corp', { cookie })).body.id
   for (const { path } of routes()) {
     const collection = /^(.*?)\/\{ref\}/.exec(path)?.[1] ?? ''
-    const domain = collection.startsWith('/domains') ? global : local
+    const ofDomain = collection.startsWith('/domains') ? global : local
+    const domain = collection.startsWith('/authdomains') ? authDomain : ofDomain
     const parent = collection.replace('{device}', device).replace('{domain}', domain)
     const { body } = await h.call('GET', parent, { cookie })
     if (collection === '/accounts') existing.set(collection, account)

@@ -45,6 +45,9 @@ const NAMES: Readonly<Record<string, string>> = {
   passwordchangepolicies: 'default',
   connectionpolicies: 'SSH',
   timeframes: 'allthetime',
+  externalauths: 'directory',
+  authdomains: 'corp',
+  mappings: 'none',
   sessions: SESSION,
   approvals: APPROVAL,
 }
@@ -63,7 +66,11 @@ describe.each(reading.filter((route) => !recordings.includes(route)))('HEAD for 
     const cookie = cookies.get('admin')!
     const get = await h.call('GET', pathOf(route), { cookie })
     const head = await h.call('HEAD', pathOf(route), { cookie })
-    const expected = /\/(hostkeys|checkouts)\/:ref/.test(route) ? 404 : /\/matches$/.test(route) ? 400 : 200
+    const expected = /\/(hostkeys|checkouts|mappings)\/:ref/.test(route)
+      ? 404
+      : /\/matches$/.test(route)
+        ? 400
+        : 200
     expect(get.status).toBe(expected)
     expect([head.status, head.text]).toEqual([get.status, ''])
     const told = ({ headers: { date: _date, 'transfer-encoding': _how, ...rest } }: typeof get) => rest

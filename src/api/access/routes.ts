@@ -65,6 +65,10 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   ...collection('/connectionpolicies', 'policies'),
   ...collection('/passwordchangepolicies', 'policies'),
   ...collection('/timeframes', 'policies'),
+  // These decide which persons sign in, and with which profile.
+  ...collection('/externalauths', 'profiles'),
+  ...collection('/authdomains', 'profiles'),
+  ...collection('/authdomains/:domain/mappings', 'profiles'),
   'GET /hostkeys': needs('host_keys', 'view'),
   'GET /hostkeys/:ref': needs('host_keys', 'view'),
   'PUT /hostkeys/:ref': needs('host_keys', 'modify'),

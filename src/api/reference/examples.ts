@@ -50,6 +50,24 @@ export const BODY_EXAMPLES: readonly BodyExample[] = [
     description: 'on call for Linux',
     timeframes: ['office-hours'],
   }),
+  plain('/externalauths', {
+    authentication_name: 'directory',
+    type: 'LDAP',
+    host: 'ldap1.example.org',
+    backup_servers: [{ host: 'ldap2.example.org' }],
+    ldap: { bind_dn: 'cn=sallyport,dc=example,dc=org', base_dn: 'dc=example,dc=org', nested_groups: true },
+    bind_password: PASSWORD,
+  }),
+  plain('/authdomains', {
+    domain_name: 'example',
+    type: 'LDAP',
+    is_default: true,
+    external_auths: ['directory'],
+  }),
+  at('/authdomains/:domain/mappings', '/authdomains/example/mappings', {
+    user_group: 'linux-admins',
+    external_group: 'cn=admins,ou=groups,dc=example,dc=org',
+  }),
   plain('/users', {
     user_name: 'ops1',
     display_name: 'Olga Petrov',

@@ -3,12 +3,14 @@ import type { Fields } from '../../search/fields.ts'
 import { ACCOUNT_FIELDS } from '../../store/accounts.ts'
 import { API_KEY_FIELDS } from '../../store/api-keys.ts'
 import { APPROVAL_FIELDS } from '../../store/approvals.ts'
+import { AUTH_DOMAIN_FIELDS, AUTH_DOMAIN_MAPPING_FIELDS } from '../../store/auth-domains.ts'
 import { AUTHORIZATION_FIELDS } from '../../store/authorizations.ts'
 import { CHECKOUT_POLICY_FIELDS } from '../../store/checkout-policies.ts'
 import { CHECKOUT_FIELDS } from '../../store/checkouts.ts'
 import { CONNECTION_POLICY_FIELDS } from '../../store/connection-policies.ts'
 import { DEVICE_FIELDS } from '../../store/devices.ts'
 import { DOMAIN_FIELDS } from '../../store/domains.ts'
+import { EXTERNAL_AUTH_FIELDS } from '../../store/external-auths.ts'
 import { HOST_KEY_FIELDS } from '../../store/host-keys.ts'
 import { PASSWORD_CHANGE_POLICY_FIELDS } from '../../store/password-change-policies.ts'
 import { PROFILE_FIELDS } from '../../store/profiles.ts'
@@ -44,6 +46,9 @@ export const SEARCHABLE: Readonly<Record<string, Fields>> = {
   '/checkouts': CHECKOUT_FIELDS,
   '/connectionpolicies': CONNECTION_POLICY_FIELDS,
   '/timeframes': TIMEFRAME_FIELDS,
+  '/externalauths': EXTERNAL_AUTH_FIELDS,
+  '/authdomains': AUTH_DOMAIN_FIELDS,
+  '/authdomains/:domain/mappings': AUTH_DOMAIN_MAPPING_FIELDS,
   '/hostkeys': HOST_KEY_FIELDS,
   '/targets': TARGET_FIELDS,
   '/sessionrights': SESSION_RIGHT_FIELDS,

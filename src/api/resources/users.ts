@@ -263,7 +263,10 @@ export function userResource(context: ResourceContext) {
     label: (user) => String(user['user_name']),
     secrets: ['password'],
     list: (_request, page) => store.users.list(page),
-    find: (_request, ref) => store.users.find(ref),
+    async find(_request, ref) {
+      const user = await store.users.find(ref)
+      return user?.authDomainId === undefined ? user : undefined
+    },
   })
 }
 

@@ -5,7 +5,15 @@
 import type { ErrorDetail } from '../http/errors.ts'
 
 /** Fields that may contain tabs and ends of lines; a public key may end in one, as its file does. */
-const FIELDS_OF_LINES = ['description', 'private_key', 'ca_private_key', 'ssh_public_keys']
+const FIELDS_OF_LINES = [
+  'description',
+  'private_key',
+  'ca_private_key',
+  'ssh_public_keys',
+  'ca_certificates',
+  'client_certificate',
+  'client_key',
+]
 
 /** NUL and the other control characters, and lone surrogates, which UTF-8 cannot encode (RFC 3629 3). */
 const BAD = /[\p{Cc}\p{Cs}]/u

@@ -1,0 +1,216 @@
+import { type Static, Type } from 'typebox'
+import { sealExternal } from '../../identity/external-secrets.ts'
+import { METHOD_TYPES } from '../../identity/methods/registry.ts'
+import type { AuthDomain } from '../../model/external-auths.ts'
+import { EXTERNAL_AUTH_SECRETS, type ExternalAuth } from '../../model/external-auths.ts'
+import type { Id } from '../../model/objects.ts'
+import { Secret } from '../../model/secret.ts'
+import type { Store } from '../../store/store.ts'
+import { rightsOf } from '../access/authenticate.ts'
+import type { ApiRequest } from '../access/caller.ts'
+import type { Context, ResourceContext } from '../access/context.ts'
+import { registerCollection } from '../collection/collection.ts'
+import { announced, resource } from '../collection/resource.ts'
+import type { Api } from '../http/deps.ts'
+import { fieldError } from '../http/errors.ts'
+import { hostFlaw, Ldap, ldapOptionsOf, ldapShown } from '../schema/external-auth-options.ts'
+import { check, checkName, exact, name, names, oneOf, partial, shown, text } from '../schema/fields.ts'
+import { refuseBeyondOwn } from './users.ts'
+
+const MAX_SERVERS = 8
+const SECRETS = ['bind_password', 'client_key'] as const
+const authenticationName = name('unique; also a sign-in method of users', 'directory')
+const host = Type.String({
+  minLength: 1,
+  maxLength: 253,
+  description: 'name or address',
+  examples: ['ldap1.example.org'],
+})
+const port = Type.Union([Type.Integer({ minimum: 1, maximum: 65535 }), Type.Null()], {
+  description: "null: the type's usual one",
+})
+const Server = exact({ host, port: Type.Optional(port) })
+const timeout = Type.Integer({
+  minimum: 1,
+  maximum: 60,
+  description: 'seconds that each server has for an answer; 5 unless given',
+})
+const secret = (what: string) =>
+  Type.Optional(
+    Type.Union([Type.String({ minLength: 1, maxLength: 16_384 }), Type.Null()], {
+      description: `${what}; never comes back, null removes it`,
+    }),
+  )
+const Create = exact({
+  authentication_name: authenticationName,
+  type: oneOf(METHOD_TYPES, 'what the servers speak'),
+  host,
+  port: Type.Optional(port),
+  backup_servers: Type.Optional(
+    Type.Array(Server, {
+      maxItems: MAX_SERVERS - 1,
+      description: 'asked in order when the first does not answer',
+    }),
+  ),
+  description: Type.Optional(text('what the servers are')),
+  timeout: Type.Optional(timeout),
+  ldap: Type.Optional(Ldap),
+  bind_password: secret('password of ldap/bind_dn'),
+  client_key: secret('PEM of the key of ldap/client_certificate'),
+})
+const { type: _type, ...changeable } = Create.properties
+const Update = partial(exact(changeable))
+const View = exact({
+  ...shown,
+  authentication_name: authenticationName,
+  type: oneOf(METHOD_TYPES, 'what the servers speak'),
+  host,
+  port,
+  backup_servers: Type.Array(exact({ host, port })),
+  description: Type.String(),
+  timeout,
+  ldap: Ldap,
+  secrets: names('those that are set'),
+})
+
+type Change = Pick<ExternalAuth, 'servers' | 'timeoutMs' | 'options' | 'description'> & {
+  authenticationName?: string
+}
+
+export function externalAuthResource(context: ResourceContext) {
+  const { store, vault } = context.deps
+
+  const changeOf = async (body: Static<typeof Update>, own?: ExternalAuth): Promise<Change> => {
+    const wanted = body.authentication_name
+    await checkName('authentication_name', wanted, own, store.externalAuths, 'authenticationName')
+    const [first = { host: '' }, ...others] = own?.servers ?? []
+    const servers = [
+      { host: body.host ?? first.host, port: body.port === undefined ? first.port : body.port },
+      ...(body.backup_servers ?? others),
+    ].map(({ host, port }) => ({ host, ...(port != null && { port }) }))
+    for (const [at, { host }] of servers.entries())
+      check(at === 0 ? 'host' : `backup_servers/${at - 1}/host`, hostFlaw(host))
+    const options = ldapOptionsOf(body.ldap ?? {}, own?.type === 'LDAP' ? own.options : undefined)
+    return {
+      ...(wanted !== undefined && { authenticationName: wanted }),
+      description: body.description ?? own?.description ?? '',
+      servers,
+      timeoutMs: body.timeout === undefined ? (own?.timeoutMs ?? 5000) : body.timeout * 1000,
+      options,
+    }
+  }
+  /** A new place for old secrets would get them: they have to be given again. */
+  const refuseMovedSecrets = (body: Static<typeof Update>, old: ExternalAuth, change: Change): void => {
+    const isMoved = change.servers.some(({ host }) => !old.servers.some((server) => server.host === host))
+    if (
+      !isMoved &&
+      body.ldap?.ca_certificates === undefined &&
+      body.ldap?.server_name === undefined &&
+      body.ldap?.security === undefined
+    )
+      return
+    for (const one of SECRETS) {
+      if (old.secretNames.includes(one) && body[one] === undefined)
+        throw fieldError(
+          'invalid_field',
+          one,
+          'the secret goes to another server, or by another way: give it again, or null',
+        )
+    }
+  }
+  const secretsOf = (body: Static<typeof Update>): Map<string, Secret | undefined> =>
+    new Map(
+      EXTERNAL_AUTH_SECRETS.LDAP.flatMap((one): [string, Secret | undefined][] => {
+        const value = body[one]
+        return value === undefined ? [] : [[one, value === null ? undefined : Secret.of(value)]]
+      }),
+    )
+  const withSecrets = (
+    called: string,
+    secrets: Map<string, Secret | undefined>,
+    write: () => Promise<ExternalAuth>,
+  ) => {
+    if (secrets.size === 0) return write
+    const event = { code: 'secret.change' as const, fields: { object_type: 'externalauth', object: called } }
+    return announced([event], async () => {
+      const auth = await write()
+      await store.externalAuths.setSealedSecrets(auth.id, sealed(auth.id, secrets))
+      return (await store.externalAuths.find(auth.id)) ?? auth
+    })
+  }
+  const sealed = (id: Id, secrets: Map<string, Secret | undefined>) =>
+    new Map([...secrets].map(([one, value]) => [one, value && sealExternal(vault, id, one, value)]))
+
+  return resource({
+    path: '/externalauths',
+    type: 'externalauth',
+    title: 'External authentications',
+    description:
+      'Servers that judge sign-ins. A caller cannot change one that gives persons a profile with rights beyond its own.',
+    create: {
+      schema: Create,
+      async plan(body) {
+        const change = await changeOf(body)
+        return withSecrets(body.authentication_name, secretsOf(body), () =>
+          store.externalAuths.create({
+            ...change,
+            authenticationName: body.authentication_name,
+            type: body.type,
+            secretNames: [],
+            secretRevision: 0,
+          } as Omit<ExternalAuth, 'id'>),
+        )
+      },
+    },
+    update: {
+      schema: Update,
+      async plan(old, body, request) {
+        await refuseBeyondMappings(store, request, ({ externalAuthIds, secondaryAuthIds }) =>
+          [...externalAuthIds, ...secondaryAuthIds].includes(old.id),
+        )
+        const change = await changeOf(body, old)
+        refuseMovedSecrets(body, old, change)
+        return withSecrets(old.authenticationName, secretsOf(body), () =>
+          store.externalAuths.update(old.id, change as Partial<ExternalAuth>, old),
+        )
+      },
+    },
+    removeFrom: (old) => store.externalAuths.remove(old.id, old),
+    view: View,
+    show: async (auth) => {
+      const [first, ...others] = auth.servers.map(({ host, port }) => ({ host, port: port ?? null }))
+      return {
+        authentication_name: auth.authenticationName,
+        type: auth.type as Static<typeof View>['type'],
+        host: first?.host ?? '',
+        port: first?.port ?? null,
+        backup_servers: others,
+        description: auth.description,
+        timeout: Math.round(auth.timeoutMs / 1000),
+        ldap: auth.type === 'LDAP' ? ldapShown(auth.options) : {},
+        secrets: auth.secretNames,
+      }
+    },
+    label: (auth) => String(auth['authentication_name']),
+    secrets: [...SECRETS],
+    list: (_request, page) => store.externalAuths.list(page),
+    find: (_request, ref) => store.externalAuths.find(ref),
+  })
+}
+
+/** @throws ApiError `forbidden` if a mapping of such a domain gives a profile with rights beyond the caller's */
+export async function refuseBeyondMappings(
+  store: Store,
+  request: ApiRequest,
+  isConcerned: (domain: AuthDomain) => boolean,
+): Promise<void> {
+  for (const domain of (await store.authDomains.list()).items.filter(isConcerned)) {
+    const { items } = await store.authDomainMappings.list(undefined, domain.id)
+    for (const profile of new Set(items.map(({ profile }) => profile)))
+      refuseBeyondOwn(request, await rightsOf(store, profile))
+  }
+}
+
+export function registerExternalAuths(app: Api, context: Context): void {
+  registerCollection(app, context, externalAuthResource(context))
+}

@@ -1,0 +1,105 @@
+/** Options of servers that judge sign-ins, by their types: fields of the API, and what is stored of them. */
+import { X509Certificate } from 'node:crypto'
+import { isIP } from 'node:net'
+import { type Static, Type } from 'typebox'
+import { userFilterFlaw } from '../../identity/methods/ldap/filter.ts'
+import type { ExternalServer, LdapOptions } from '../../model/external-auths.ts'
+import { check, exact, oneOf, partial } from './fields.ts'
+
+const MAX_PEM = 65_536
+const HOST_NAME = /^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/
+const line = (description: string, maxLength = 512) =>
+  Type.String({ maxLength, pattern: '^[^\\p{Cc}]*$', description })
+const orNull = (description: string, maxLength: number) =>
+  Type.Union([Type.String({ minLength: 1, maxLength }), Type.Null()], { description })
+
+export const Ldap = partial(
+  exact({
+    security: oneOf(['ldaps', 'starttls', 'none'], 'ldaps unless given; none sends passwords in clear text'),
+    ca_certificates: orNull("PEM of the authorities; null: the system's", MAX_PEM),
+    server_name: orNull("name that the certificate must show; null: the host's", 253),
+    client_certificate: orNull('PEM, with client_key', MAX_PEM),
+    bind_dn: line('account that searches, with bind_password; empty: none'),
+    base_dn: line('where persons are searched'),
+    directory: oneOf(['active_directory', 'generic'], 'generic unless given'),
+    login_attribute: Type.String({
+      pattern: '^[A-Za-z][A-Za-z0-9-]{0,63}$',
+      description:
+        'attribute with the name of the sign-in; uid, or sAMAccountName in Active Directory, unless given',
+    }),
+    user_filter: orNull('RFC 4515, narrows the persons down; null: none', 2048),
+    group_base_dn: orNull(
+      "where groups are searched by their members; null: the person's memberOf says them",
+      512,
+    ),
+    nested_groups: Type.Boolean({ description: 'default false; groups of groups count too' }),
+  }),
+)
+
+/** Returns the options as they will be. @throws ApiError `invalid_field` */
+export function ldapOptionsOf(body: Static<typeof Ldap>, old: LdapOptions | undefined): LdapOptions {
+  const kept = <T>(given: T | null | undefined, before: T | undefined) =>
+    given === undefined ? before : (given ?? undefined)
+  const directory = body.directory ?? old?.directory ?? 'generic'
+  const texts = {
+    caCertificates: kept(body.ca_certificates, old?.caCertificates),
+    serverName: kept(body.server_name, old?.serverName),
+    clientCertificate: kept(body.client_certificate, old?.clientCertificate),
+    userFilter: kept(body.user_filter, old?.userFilter),
+    groupBaseDn: kept(body.group_base_dn, old?.groupBaseDn),
+  }
+  check('ldap/ca_certificates', certificatesFlaw(texts.caCertificates))
+  check('ldap/client_certificate', certificatesFlaw(texts.clientCertificate))
+  if (texts.serverName !== undefined) check('ldap/server_name', hostFlaw(texts.serverName))
+  if (texts.userFilter !== undefined) check('ldap/user_filter', userFilterFlaw(texts.userFilter))
+  const baseDn = body.base_dn ?? old?.baseDn ?? ''
+  check(
+    'ldap/base_dn',
+    baseDn === '' ? 'say where persons are searched, such as dc=example,dc=org' : undefined,
+  )
+  const standard = directory === 'active_directory' ? 'sAMAccountName' : 'uid'
+  return {
+    security: body.security ?? old?.security ?? 'ldaps',
+    bindDn: body.bind_dn ?? old?.bindDn ?? '',
+    baseDn,
+    directory,
+    loginAttribute: body.login_attribute ?? old?.loginAttribute ?? standard,
+    nestedGroups: body.nested_groups ?? old?.nestedGroups ?? false,
+    ...(Object.fromEntries(
+      Object.entries(texts).filter(([, text]) => text !== undefined),
+    ) as Partial<LdapOptions>),
+  }
+}
+
+export function ldapShown(options: LdapOptions) {
+  return {
+    security: options.security,
+    ca_certificates: options.caCertificates ?? null,
+    server_name: options.serverName ?? null,
+    client_certificate: options.clientCertificate ?? null,
+    bind_dn: options.bindDn,
+    base_dn: options.baseDn,
+    directory: options.directory,
+    login_attribute: options.loginAttribute,
+    user_filter: options.userFilter ?? null,
+    group_base_dn: options.groupBaseDn ?? null,
+    nested_groups: options.nestedGroups,
+  }
+}
+
+/** Returns what is wrong with the name or address of a server, or undefined. */
+export function hostFlaw(host: ExternalServer['host']): string | undefined {
+  return isIP(host) !== 0 || HOST_NAME.test(host) ? undefined : 'expected a host name or an IP address'
+}
+
+function certificatesFlaw(pem: string | undefined): string | undefined {
+  if (pem === undefined) return undefined
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+  if (blocks.length === 0) return 'expected certificates as PEM (-----BEGIN CERTIFICATE-----)'
+  try {
+    for (const block of blocks) void new X509Certificate(block)
+    return undefined
+  } catch {
+    return 'one of the certificates cannot be read'
+  }
+}

@@ -1,0 +1,85 @@
+/** The methods in use: one for each server object and set of attributes, made anew when one of them has changed. */
+import { isDeepStrictEqual } from 'node:util'
+import type { AuthDomainAttributes, ExternalAuth, ExternalAuthType } from '../../model/external-auths.ts'
+import type { Secret } from '../../model/secret.ts'
+import type { Store } from '../../store/store.ts'
+import { openExternal } from '../external-secrets.ts'
+import type { HashSeal } from '../hashes.ts'
+import { LdapMethod } from './ldap/method.ts'
+import type { SignInMethod } from './method.ts'
+
+/** Types of servers that can be asked. */
+export const METHOD_TYPES = ['LDAP'] as const satisfies readonly ExternalAuthType[]
+
+/** Most methods that are kept open. */
+const MAX_KEPT = 256
+
+interface Kept {
+  auth: ExternalAuth
+  attributes: AuthDomainAttributes
+  method: SignInMethod
+}
+
+export interface MethodOptions {
+  store: Pick<Store, 'externalAuths'>
+  vault: Pick<HashSeal, 'open'>
+  /** Milliseconds since the epoch. */
+  now: () => number
+  /** Told each failure of a server, with the name of its object. */
+  onFailure: (authenticationName: string, server: string, error: Error) => void
+}
+
+export class MethodRegistry {
+  readonly #options: MethodOptions
+  readonly #kept = new Map<string, Kept>()
+  #isClosed = false
+
+  constructor(options: MethodOptions) {
+    this.#options = options
+  }
+
+  /** Returns the method of a server object, as stored now. @throws UnsealError, Error after `close` */
+  async of(auth: ExternalAuth, attributes: AuthDomainAttributes = {}): Promise<SignInMethod> {
+    const key = `${auth.id} ${JSON.stringify(attributes)}`
+    const kept = this.#kept.get(key)
+    if (kept && isDeepStrictEqual(kept.auth, auth)) return kept.method
+    const method = await this.make(auth, attributes)
+    if (this.#isClosed) throw new Error('the broker ends')
+    this.#forget(key)
+    const [oldest] = this.#kept.keys()
+    if (this.#kept.size >= MAX_KEPT && oldest !== undefined) this.#forget(oldest)
+    this.#kept.set(key, { auth, attributes, method })
+    return method
+  }
+
+  /** Returns a method of its own, which the caller closes. */
+  async make(auth: ExternalAuth, attributes: AuthDomainAttributes): Promise<SignInMethod> {
+    const { store, vault, now, onFailure } = this.#options
+    const sealed = await store.externalAuths.sealedSecrets(auth.id)
+    const secret = (name: string): Secret | undefined => {
+      const bytes = sealed.get(name)
+      return bytes && openExternal(vault, auth.id, name, bytes)
+    }
+    if (auth.type !== 'LDAP') throw new Error(`servers of type ${auth.type} cannot be asked yet`)
+    const [bindPassword, clientKey] = [secret('bind_password'), secret('client_key')]
+    return new LdapMethod({
+      auth,
+      attributes,
+      secrets: { ...(bindPassword && { bindPassword }), ...(clientKey && { clientKey }) },
+      now,
+      onFailure: (server, error) => onFailure(auth.authenticationName, server, error),
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    for (const key of [...this.#kept.keys()]) this.#forget(key)
+  }
+
+  /** Closes a method: attempts on it end as unavailable. */
+  #forget(key: string): void {
+    const kept = this.#kept.get(key)
+    this.#kept.delete(key)
+    void kept?.method.close()
+  }
+}

@@ -1,0 +1,185 @@
+/** Servers of sign-in, authentication domains and mappings, over the API. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { certificateFiles } from '../peers/vnc/certificate.ts'
+import { type Harness, startHarness } from './harness.ts'
+
+let h: Harness
+let cookie: string
+let pem: string
+beforeAll(async () => {
+  h = await startHarness()
+  cookie = await h.signIn()
+  const files = await certificateFiles()
+  pem = files.pem.cert
+  files.remove()
+  await must('POST', '/usergroups', { group_name: 'dba' })
+})
+afterAll(() => h.close())
+
+const call = (method: string, path: string, body?: object, as = cookie) =>
+  h.call(method, path, { cookie: as, ...(body && { body }) })
+async function must(method: string, path: string, body?: object) {
+  const answer = await call(method, path, body)
+  if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.text}`)
+  return answer.body
+}
+const ldap = { base_dn: 'dc=lab' }
+const server = { type: 'LDAP', host: 'ldap1.lab', ldap }
+
+test('a server has its defaults, and its secrets never come back', async () => {
+  const made = await must('POST', '/externalauths', {
+    ...server,
+    authentication_name: 'first',
+    ldap: { ...ldap, bind_dn: 'cn=svc', ca_certificates: pem },
+    bind_password: 'canary-5d1e',
+  })
+  expect(made).toMatchObject({
+    host: 'ldap1.lab',
+    port: null,
+    backup_servers: [],
+    timeout: 5,
+    secrets: ['bind_password'],
+    ldap: {
+      security: 'ldaps',
+      directory: 'generic',
+      login_attribute: 'uid',
+      nested_groups: false,
+      server_name: null,
+      user_filter: null,
+    },
+  })
+  const changed = await must('PUT', '/externalauths/first', { timeout: 10, ldap: { nested_groups: true } })
+  expect(changed).toMatchObject({ timeout: 10, secrets: ['bind_password'], ldap: { bind_dn: 'cn=svc' } })
+  expect(JSON.stringify([made, changed])).not.toContain('canary')
+  expect(JSON.stringify(await must('GET', '/externalauths'))).not.toContain('canary')
+  expect((await must('PUT', '/externalauths/first', { bind_password: null })).secrets).toEqual([])
+  const auth = (await h.store.externalAuths.find('first'))!
+  expect((await h.store.externalAuths.sealedSecrets(auth.id)).size).toBe(0)
+})
+
+test.each([
+  ['host', { host: 'not a host' }],
+  ['backup_servers/0/host', { backup_servers: [{ host: 'a/b' }] }],
+  ['ldap/user_filter', { ldap: { ...ldap, user_filter: '(uid=*' } }],
+  ['ldap/user_filter', { ldap: { ...ldap, user_filter: 'uid=*' } }],
+  ['ldap/user_filter', { ldap: { ...ldap, user_filter: `${'(&'.repeat(70)}(a=b)${')'.repeat(70)}` } }],
+  ['ldap/base_dn', { ldap: {} }],
+  ['ldap/ca_certificates', { ldap: { ...ldap, ca_certificates: 'none' } }],
+  [
+    'ldap/client_certificate',
+    { ldap: { ...ldap, client_certificate: '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----' } },
+  ],
+  ['ldap/server_name', { ldap: { ...ldap, server_name: 'a b' } }],
+  ['ldap/login_attribute', { ldap: { ...ldap, login_attribute: 'uid)(a=*' } }],
+  ['timeout', { timeout: 61 }],
+  ['type', { type: 'NIS' }],
+])('is refused with a bad %s', async (field, change) => {
+  const answer = await call('POST', '/externalauths', { ...server, authentication_name: 'bad', ...change })
+  expect([answer.status, answer.body.details?.[0]?.field]).toEqual([400, field])
+  expect(await h.store.externalAuths.find('bad')).toBeUndefined()
+})
+
+test('a stored secret does not go to another server, or by a weaker way, unseen', async () => {
+  const path = '/externalauths/moved'
+  const own = { ...server, authentication_name: 'moved', bind_password: 'canary' }
+  await must('POST', '/externalauths', own)
+  for (const change of [
+    { host: 'evil.lab' },
+    { backup_servers: [{ host: 'evil.lab' }] },
+    { ldap: { security: 'none' } },
+  ]) {
+    const answer = await call('PUT', path, change)
+    expect([answer.status, answer.body.details[0].field]).toEqual([400, 'bind_password'])
+  }
+  expect(await must('PUT', path, { host: 'new.lab', bind_password: 'again' })).toMatchObject({
+    host: 'new.lab',
+  })
+  expect(await must('PUT', path, { host: 'newer.lab', bind_password: null })).toMatchObject({ secrets: [] })
+})
+
+test('a domain names its servers, and its mappings say what their groups give', async () => {
+  await must('POST', '/externalauths', { ...server, authentication_name: 'one' })
+  await must('POST', '/externalauths', { ...server, authentication_name: 'two' })
+  const made = await must('POST', '/authdomains', {
+    domain_name: 'corp',
+    type: 'LDAP',
+    external_auths: ['two', 'one'],
+    is_default: true,
+    public_key_attribute: 'sshPublicKey',
+  })
+  expect(made).toMatchObject({
+    external_auths: ['two', 'one'],
+    secondary_auth: [],
+    default_language: 'en',
+    public_key_attribute: 'sshPublicKey',
+    mail_attribute: null,
+  })
+  expect(
+    await must('PUT', '/authdomains/corp', { external_auths: ['one'], public_key_attribute: null }),
+  ).toMatchObject({
+    external_auths: ['one'],
+    public_key_attribute: null,
+  })
+  expect((await call('DELETE', '/externalauths/one')).body.error).toBe('in_use')
+  const mapping = await must('POST', '/authdomains/corp/mappings', {
+    user_group: 'dba',
+    external_group: 'cn=dba,dc=lab',
+  })
+  expect(mapping).toMatchObject({ auth_domain: 'corp', user_group: 'dba', profile: 'user' })
+  const again = { user_group: 'dba', external_group: 'CN=DBA, DC=lab' }
+  expect((await call('POST', '/authdomains/corp/mappings', again)).status).toBe(409)
+  expect((await call('DELETE', '/usergroups/dba')).body.error).toBe('in_use')
+  const path = `/authdomains/corp/mappings/${mapping.id}`
+  expect(await must('PUT', path, { profile: 'auditor' })).toMatchObject({ profile: 'auditor' })
+  expect((await call('GET', `/authdomains/${made.id}/mappings/${mapping.id}`)).status).toBe(200)
+  await must('POST', '/authdomains', { domain_name: 'other', type: 'LDAP' })
+  expect((await call('GET', `/authdomains/other/mappings/${mapping.id}`)).status).toBe(404)
+  await must('DELETE', path)
+})
+
+test.each([
+  ['external_auths/0', { external_auths: ['nowhere'] }, 'unknown_reference'],
+  ['secondary_auth/0', { secondary_auth: ['nowhere'] }, 'unknown_reference'],
+  ['mail_attribute', { mail_attribute: 'a)(b=*' }, 'invalid_field'],
+  ['default_language', { default_language: 'tlh' }, 'invalid_field'],
+])('a domain with a bad %s is refused', async (field, change, error) => {
+  const answer = await call('POST', '/authdomains', { domain_name: 'bad', type: 'LDAP', ...change })
+  expect(answer.body).toMatchObject({ error, details: [{ field }] })
+})
+
+test('a profile beyond the own one is given to no external group, and its servers are not changed', async () => {
+  await must('POST', '/profiles', {
+    profile_name: 'gatekeeper',
+    rights: { profiles: 'modify', user_groups: 'view' },
+  })
+  await h.addUser('gate', 'gatekeeper' as 'user')
+  const gate = await h.signIn('gate')
+  await must('POST', '/externalauths', { ...server, authentication_name: 'theirs' })
+  await must('POST', '/authdomains', { domain_name: 'theirs', type: 'LDAP', external_auths: ['theirs'] })
+  const all = { user_group: 'dba', external_group: '*', profile: 'product_administrator' }
+  const beyond = await call('POST', '/authdomains/theirs/mappings', all, gate)
+  expect([beyond.status, beyond.body.error]).toEqual([403, 'profile_exceeds_own'])
+  expect((await call('PUT', '/externalauths/theirs', { host: 'evil.lab' }, gate)).status).toBe(200)
+  const { id } = await must('POST', '/authdomains/theirs/mappings', all)
+  for (const [method, path, body] of [
+    ['PUT', '/externalauths/theirs', { host: 'evil2.lab' }],
+    ['PUT', '/authdomains/theirs', { external_auths: ['one'] }],
+    ['PUT', `/authdomains/theirs/mappings/${id}`, { external_group: 'cn=evil' }],
+  ] as const) {
+    const answer = await call(method, path, body, gate)
+    expect([path, answer.status, answer.body.error]).toEqual([path, 403, 'profile_exceeds_own'])
+  }
+})
+
+test('persons are no users of the API, and their names are taken', async () => {
+  await must('POST', '/authdomains/other/mappings', { user_group: 'dba', external_group: '*' })
+  const domain = (await h.store.authDomains.find('other'))!
+  const person = (await h.store.persons.signedIn(domain.id, { userName: 'ann', groups: [] }))!
+  expect(JSON.stringify(await must('GET', '/users?limit=-1'))).not.toContain('ann@other')
+  for (const ref of ['ann@other', person.id]) {
+    expect((await call('GET', `/users/${ref}`)).status).toBe(404)
+    expect((await call('PUT', `/users/${ref}`, { password: 'Tr0ub4dor&3 staple' })).status).toBe(404)
+    expect((await call('DELETE', `/users/${ref}`)).status).toBe(404)
+  }
+  expect((await call('POST', '/users', { user_name: 'ann@other' })).status).toBe(409)
+})
