@@ -148,7 +148,8 @@ export class Identities {
   ): Promise<Guest | Extract<Outcome, { result: 'rejected' }>> {
     return await this.#attempted(who, async (attempt) => {
       const guest = attempt === 'locked' ? undefined : await take()
-      if (!guest) return await this.#attempts.reject(attempt, attempt === 'locked' ? 'locked' : 'wrong_ticket')
+      if (!guest)
+        return await this.#attempts.reject(attempt, attempt === 'locked' ? 'locked' : 'wrong_ticket')
       // Neither a failure nor a success: it proves nothing about other clients at this address.
       await this.#attempts.cancel(attempt)
       return guest
@@ -190,12 +191,7 @@ export class Identities {
     return { ...(local && { local }), userName: user, name: user }
   }
 
-  async #byPassword(
-    request: SignIn,
-    place: Place,
-    attempt: BegunAttempt,
-    text: string,
-  ): Promise<Outcome> {
+  async #byPassword(request: SignIn, place: Place, attempt: BegunAttempt, text: string): Promise<Outcome> {
     const password = Secret.of(text)
     let kept: Secret | undefined = Secret.of(text)
     try {
@@ -211,7 +207,8 @@ export class Identities {
       // Always computed, so that the time is the same.
       const matches = await this.#passwords.verify(passwordHash, password, request.source)
       const flaw = this.#flawOf(user, 'local_password', request) ?? (matches ? undefined : 'wrong_password')
-      if (user && !flaw) return await this.#byLocal(user, attempt, request, { sealed, passwordHash, password })
+      if (user && !flaw)
+        return await this.#byLocal(user, attempt, request, { sealed, passwordHash, password })
       const step = await this.#byServers(place, request, password)
       if (step) {
         const outcome = await this.#settle(step, attempt, this.#dialogueOf(request, place, kept))
@@ -230,14 +227,19 @@ export class Identities {
     user: User,
     attempt: BegunAttempt,
     request: SignIn,
-    { sealed, passwordHash, password }: { sealed: Uint8Array | undefined; passwordHash: string | undefined; password: Secret },
+    {
+      sealed,
+      passwordHash,
+      password,
+    }: { sealed: Uint8Array | undefined; passwordHash: string | undefined; password: Secret },
   ): Promise<Outcome> {
     if (sealed && passwordHash !== undefined && this.#passwords.needsRehash(passwordHash)) {
       await this.#renewHash(user.id, sealed, password)
     }
     // The password may have been replaced while the hash was computed.
     const now = await this.#users.find(user.id)
-    if (now?.secretRevision !== user.secretRevision) return await this.#attempts.reject(attempt, 'wrong_password')
+    if (now?.secretRevision !== user.secretRevision)
+      return await this.#attempts.reject(attempt, 'wrong_password')
     return await this.#accept(attempt, { user }, request.source)
   }
 

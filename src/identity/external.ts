@@ -1,12 +1,14 @@
 /** Proof of a password by servers: those of an authentication domain, or those that a local user names. */
-import { setTimeout as sleep } from 'node:timers/promises'
+
 import { randomInt } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { AuthDomain } from '../model/external-auths.ts'
 import type { Id, User } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
-import type { MethodAnswer, MethodAttempt, Person } from './methods/method.ts'
-import type { KnownMethod, MethodRegistry } from './methods/registry.ts'
+import type { MethodAnswer, MethodAttempt, Person, SignInMethod } from './methods/method.ts'
+import type { MethodRegistry } from './methods/registry.ts'
+import { Turns } from './methods/turns.ts'
 import type { Proved } from './sign-in.ts'
 import { andThen, type Round, type Step } from './steps.ts'
 
@@ -17,11 +19,18 @@ const MAX_TIMES = 32
 const MAX_TIME_MS = 2000
 
 export interface ExternalOptions {
-  store: Pick<Store, 'users' | 'authDomains' | 'persons'>
-  registry: Pick<MethodRegistry, 'find'>
+  store: Pick<Store, 'users' | 'authDomains' | 'externalAuths' | 'persons'>
+  registry: Pick<MethodRegistry, 'of'>
 }
 
-type DomainOfMethod = Pick<AuthDomain, 'id' | 'attributes'>
+type DomainOfMethod = Pick<AuthDomain, 'attributes'>
+
+interface KnownMethod {
+  /** Name of the external authentication. */
+  name: string
+  method: SignInMethod
+  turns: Turns
+}
 
 /** A person as one server has accepted them. */
 interface Judged {
@@ -33,6 +42,8 @@ export class External {
   readonly #options: ExternalOptions
   /** Durations of the last rejections by servers, in milliseconds. */
   readonly #times: number[] = []
+  /** Of each external authentication. */
+  readonly #turns = new Map<Id, Turns>()
 
   constructor(options: ExternalOptions) {
     this.#options = options
@@ -127,13 +138,17 @@ export class External {
     attempt: MethodAttempt,
     ask: (known: KnownMethod, signal: AbortSignal) => Promise<MethodAnswer>,
   ): Promise<Step<Judged>> {
-    let known: KnownMethod | undefined
+    let known: KnownMethod
     try {
-      known = await this.#options.registry.find(id, domain)
+      const { registry, store } = this.#options
+      const auth = await store.externalAuths.find(id)
+      if (!auth)
+        return { result: 'unavailable', server: id, reason: 'there is no such external authentication' }
+      const method = await registry.of(auth, domain?.attributes)
+      known = { name: auth.authenticationName, method, turns: this.#turnsOf(auth.id) }
     } catch (error) {
       return { result: 'unavailable', server: id, reason: (error as Error).message }
     }
-    if (!known) return { result: 'unavailable', server: id, reason: 'there is no such external authentication' }
     return await this.#judge(known, attempt, (signal) => ask(known, signal))
   }
 
@@ -142,7 +157,7 @@ export class External {
     attempt: MethodAttempt,
     ask: (signal: AbortSignal) => Promise<MethodAnswer>,
   ): Promise<Step<Judged>> {
-    const server = known.auth.authenticationName
+    const server = known.name
     const begin = performance.now()
     const answer = await known.turns
       .run(attempt.source, () => ask(AbortSignal.timeout(MAX_MS)))
@@ -174,6 +189,12 @@ export class External {
         this.#judge(known, attempt, (signal) => known.method.answer(attempt, state, answers, signal)),
       close: () => state.close(),
     }
+  }
+
+  #turnsOf(id: Id): Turns {
+    const turns = this.#turns.get(id) ?? new Turns()
+    this.#turns.set(id, turns)
+    return turns
   }
 
   #note(time: number): void {

@@ -168,10 +168,13 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
   if (isClients) request.log.debug('the client went away before its request was whole')
   if (LOGGED.includes(known.code) && known !== error) request.log.error({ err: error }, 'the request failed')
   if (PASSING.includes(known.code)) reply.header('retry-after', '5')
-  reply.code(known.status).type('application/json').send({
-    ...errorBody(known.code, known.details),
-    ...(known.challenge && { challenge: known.challenge }),
-  })
+  reply
+    .code(known.status)
+    .type('application/json')
+    .send({
+      ...errorBody(known.code, known.details),
+      ...(known.challenge && { challenge: known.challenge }),
+    })
 }
 
 /** Answers bytes that are no HTTP request, below Fastify. */

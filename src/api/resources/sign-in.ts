@@ -22,7 +22,10 @@ const Credentials = titled(
     user: Type.Optional(Type.String({ minLength: 1, maxLength: 512 })),
     password: Type.Optional(Type.String({ maxLength: MAX_PASSWORD_BYTES })),
     challenge: Type.Optional(
-      Type.String({ maxLength: 64, description: 'id of a challenge; goes with answers, without user and password' }),
+      Type.String({
+        maxLength: 64,
+        description: 'id of a challenge; goes with answers, without user and password',
+      }),
     ),
     answers: Type.Optional(Type.Array(Type.String({ maxLength: MAX_PASSWORD_BYTES }), { maxItems: 8 })),
   }),
@@ -101,7 +104,11 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
     if (outcome.result === 'accepted') return outcome
     if (outcome.result === 'challenge') {
       const { challenge: id, message } = outcome
-      throw challengeError({ id, message, prompts: outcome.prompts.map(({ text, echo }) => ({ text, echo })) })
+      throw challengeError({
+        id,
+        message,
+        prompts: outcome.prompts.map(({ text, echo }) => ({ text, echo })),
+      })
     }
     const fields = { ...BY_PASSWORD, ...(name !== undefined && { user: name }) }
     if (outcome.result === 'unavailable') {

@@ -42,7 +42,8 @@ export const SESSIONS = {
     meaning:
       'no server could judge a sign-in, which counts as no failure; `object` names the external authentications, `reason` is what each server did',
     fields: ['user', ...CLIENT, 'protocol', 'method', 'reason', ...KEY, ...COUNTED],
-    sentence: (f) => `no server could judge the sign-in of ${who(f)} by ${f.method ?? '?'}${because(f)}${times(f)}`,
+    sentence: (f) =>
+      `no server could judge the sign-in of ${who(f)} by ${f.method ?? '?'}${because(f)}${times(f)}`,
   },
   'ticket.issue': {
     severity: 'notice',

@@ -95,10 +95,7 @@ export class MetricsSink {
       case 'auth.success':
       case 'auth.failure':
       case 'auth.unavailable':
-        metrics.authentications.inc(
-          { method: methodLabel(fields.method), result: AUTH_RESULTS[code] },
-          times,
-        )
+        metrics.authentications.inc({ method: methodLabel(fields.method), result: AUTH_RESULTS[code] }, times)
         break
       case 'session.open':
         metrics.running.set(String(fields.session), protocolLabel(fields.protocol))
