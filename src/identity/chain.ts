@@ -15,7 +15,7 @@ import { BusyError } from './errors.ts'
 import type { External } from './external.ts'
 import { type HashSeal, openHash, sealHash } from './hashes.ts'
 import type { PasswordHasher } from './password.ts'
-import { type Place, placeOf } from './places.ts'
+import { type Place, placeOf, splitDomain } from './places.ts'
 import { isKeyOf } from './public-key.ts'
 import type { Outcome, Proved, Refusal, SignIn } from './sign-in.ts'
 import { type SignedRequest, verifySignedRequest } from './signature.ts'
@@ -187,8 +187,9 @@ export class Identities {
 
   async #placeOf(user: string): Promise<Place> {
     if (this.#external) return await placeOf(this.#external.store, user)
-    const local = looksLikeId(user) ? undefined : await this.#users.find(user)
-    return { ...(local && { local }), userName: user, name: user }
+    const { name } = splitDomain(user)
+    const local = looksLikeId(name) ? undefined : await this.#users.find(name)
+    return { ...(local && { local }), userName: name, name }
   }
 
   async #byPassword(request: SignIn, place: Place, attempt: BegunAttempt, text: string): Promise<Outcome> {

@@ -6,5 +6,5 @@
  * of a login string: `alice:CORP\admin@srv1`.
  */
 export function loginOf({ domain, login }: { domain: string; login: string }): string {
-  return domain === '' ? login : `${domain}\${login}`
+  return domain === '' ? login : `${domain}\\${login}`
 }
