@@ -23,7 +23,7 @@ import { AskedQuestions } from './asked-questions.ts'
 import type { Invitations } from './invitations.ts'
 import { logonAhead, wipe } from './logons.ts'
 import type { RunningSession } from './running.ts'
-import { keyFields, serverFields, whoFields } from './sign-in-fields.ts'
+import { keyFields, ownerOf, roundOf, serverFields, UNAVAILABLE, whoFields } from './sign-in-fields.ts'
 import { newToken, type SignedIn } from './signed-in.ts'
 import { isOfTickets, type Ticket, type Tickets } from './tickets.ts'
 import type { Touched } from './touched.ts'
@@ -31,9 +31,6 @@ import { UsedSignatures } from './used-signatures.ts'
 import { chosen, type Withdrawals } from './withdrawals.ts'
 
 const REPLAYED = 'used_signature'
-/** For the user: which server it is stands in the audit log. */
-const UNAVAILABLE =
-  'the servers that know your password cannot be reached at the moment: try again in a few minutes'
 
 export interface SignInOptions {
   store: Pick<Store, 'access'>
@@ -135,11 +132,8 @@ export class SignIns {
         await audit.record('auth.unavailable', { ...fields, ...serverFields([server]), reason })
         return outcome.isHidden ? { result: 'rejected' } : { result: 'unavailable', message: UNAVAILABLE }
       }
-      case 'challenge': {
-        const { challenge: id, message: instructions } = outcome
-        const prompts = outcome.prompts.map(({ text, echo }) => ({ text, echo }))
-        return { result: 'challenge', challenge: { id, title: '', instructions, prompts } }
-      }
+      case 'challenge':
+        return { result: 'challenge', challenge: roundOf(outcome) }
     }
     const { user, by } = outcome
     if (signed && !this.#signatures.isNew(signed.data)) {
@@ -404,9 +398,4 @@ export class SignIns {
     this.#asked.forget(token)
     this.#options.identities.abandon(token)
   }
-}
-
-/** Names what a dialogue belongs to: the connection, and the login string on it. */
-function ownerOf({ login, protocol, source }: AuthenticateRequest): string {
-  return `${protocol} ${source.address} ${source.port} ${login}`
 }

@@ -19,7 +19,8 @@ export interface User {
   email: string
   /** Name of the profile: the user's rights in the API. */
   profile: string
-  userAuths: UserAuth[]
+  /** Own methods, and names of external authentications. */
+  userAuths: string[]
   /** One line each, OpenSSH's authorized_keys form without options: `ssh-ed25519 AAAA… comment`. */
   sshPublicKeys: string[]
   isDisabled: boolean

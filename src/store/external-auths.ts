@@ -4,7 +4,7 @@ import type { Id } from '../model/objects.ts'
 import { keptQuery } from './engine/kept-query.ts'
 import type { Db, ExternalAuthRow, StoreContext } from './migrations/schema.ts'
 import { namedRepository } from './named.ts'
-import { json, key, list, refuseInUse, requireIds, setColumns, write } from './query.ts'
+import { json, key, list, refuseInUse, requireIds, setColumns, type Tx, write } from './query.ts'
 import { column } from './searchable.ts'
 import type { ExternalAuthRepository } from './store.ts'
 
@@ -46,7 +46,9 @@ export function externalAuthRepository(context: StoreContext): ExternalAuthRepos
         .execute()
     },
 
-    change: async (tx, id, change) => {
+    change: async (tx, id, change, old) => {
+      if (change.authenticationName !== undefined)
+        await renameMethod(tx, old.authenticationName, change.authenticationName)
       await setColumns(tx, 'external_auths', id, {
         authentication_name: change.authenticationName,
         name_key: key(change.authenticationName),
@@ -68,6 +70,19 @@ export function externalAuthRepository(context: StoreContext): ExternalAuthRepos
             .distinct()
             .where('a.external_auth_id', '=', id)
             .orderBy('name'),
+        },
+        {
+          type: 'user',
+          query: tx
+            .selectFrom('users')
+            .select('user_name as name')
+            .where(
+              'id',
+              'in',
+              // PostgreSQL has no empty list.
+              ['', ...(await namedBy(tx, authenticationName)).map(({ id }) => id)],
+            )
+            .orderBy('name_key'),
         },
       ])
     },
@@ -101,6 +116,26 @@ export function externalAuthRepository(context: StoreContext): ExternalAuthRepos
           .where('id', '=', id)
           .execute()
       }),
+  }
+}
+
+/** Returns the users that name the method among theirs. */
+async function namedBy(tx: Tx, name: string): Promise<{ id: Id; methods: string[] }[]> {
+  const rows = await tx
+    .selectFrom('users')
+    .select(['id', 'user_auths'])
+    .where('user_auths', 'like', `%"${name}"%`)
+    .execute()
+  // An underline is any character there.
+  return rows
+    .map(({ id, user_auths }) => ({ id, methods: list<string>(user_auths) }))
+    .filter(({ methods }) => methods.includes(name))
+}
+
+async function renameMethod(tx: Tx, old: string, name: string): Promise<void> {
+  for (const { id, methods } of await namedBy(tx, old)) {
+    const renamed = methods.map((method) => (method === old ? name : method))
+    await setColumns(tx, 'users', id, { user_auths: JSON.stringify(renamed) })
   }
 }
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { lookKey, nameKey } from '../model/names.ts'
-import type { Id, User, UserAuth } from '../model/objects.ts'
+import type { Id, User } from '../model/objects.ts'
 import { batchQuery } from './batches.ts'
 import { DuplicateError, LastAdministratorError } from './engine/errors.ts'
 import { jsonList } from './engine/json.ts'
@@ -280,7 +280,7 @@ export function user(row: UserRow & { groups: string }): User {
     displayName: row.display_name,
     email: row.email,
     profile: row.profile,
-    userAuths: list<UserAuth>(row.user_auths),
+    userAuths: list(row.user_auths),
     sshPublicKeys: list(row.ssh_public_keys),
     isDisabled: row.is_disabled !== 0,
     ...(row.is_locked !== 0 && { isLocked: true }),

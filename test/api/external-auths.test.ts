@@ -171,6 +171,26 @@ test('a profile beyond the own one is given to no external group, and its server
   }
 })
 
+test('users name external authentications among their methods', async () => {
+  await must('POST', '/externalauths', { ...server, authentication_name: 'radius_1' })
+  await must('POST', '/externalauths', { ...server, authentication_name: 'radiusx1' })
+  const user = await must('POST', '/users', {
+    user_name: 'ivy',
+    user_auths: ['RADIUS_1', 'local_sshkey', 'radius_1'],
+  })
+  expect(user.user_auths).toEqual(['radius_1', 'local_sshkey'])
+  expect((await call('DELETE', '/externalauths/radius_1')).body).toMatchObject({ error: 'in_use' })
+  await must('DELETE', '/externalauths/radiusx1')
+  await must('PUT', '/externalauths/radius_1', { authentication_name: 'otp' })
+  expect((await must('GET', '/users/ivy')).user_auths).toEqual(['otp', 'local_sshkey'])
+  const unknown = await call('PUT', '/users/ivy', { user_auths: ['local_sshkey', 'radius_1'] })
+  expect(unknown.body).toMatchObject({ error: 'unknown_reference', details: [{ field: 'user_auths/1' }] })
+  const reserved = await call('POST', '/externalauths', { ...server, authentication_name: 'Local_Password' })
+  expect(reserved.body).toMatchObject({ error: 'invalid_field', details: [{ field: 'authentication_name' }] })
+  await must('PUT', '/users/ivy', { user_auths: ['local_sshkey'] })
+  await must('DELETE', '/externalauths/otp')
+})
+
 test('persons are no users of the API, and their names are taken', async () => {
   await must('POST', '/authdomains/other/mappings', { user_group: 'dba', external_group: '*' })
   const domain = (await h.store.authDomains.find('other'))!

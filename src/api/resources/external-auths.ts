@@ -3,7 +3,8 @@ import { sealExternal } from '../../identity/external-secrets.ts'
 import { METHOD_TYPES } from '../../identity/methods/registry.ts'
 import type { AuthDomain } from '../../model/external-auths.ts'
 import { EXTERNAL_AUTH_SECRETS, type ExternalAuth } from '../../model/external-auths.ts'
-import type { Id } from '../../model/objects.ts'
+import { nameKey } from '../../model/names.ts'
+import { type Id, USER_AUTHS } from '../../model/objects.ts'
 import { Secret } from '../../model/secret.ts'
 import type { Store } from '../../store/store.ts'
 import { rightsOf } from '../access/authenticate.ts'
@@ -83,6 +84,12 @@ export function externalAuthResource(context: ResourceContext) {
   const changeOf = async (body: Static<typeof Update>, own?: ExternalAuth): Promise<Change> => {
     const wanted = body.authentication_name
     await checkName('authentication_name', wanted, own, store.externalAuths, 'authenticationName')
+    check(
+      'authentication_name',
+      (USER_AUTHS as readonly string[]).includes(nameKey(wanted ?? ''))
+        ? 'the name of a method of the broker itself'
+        : undefined,
+    )
     const [first = { host: '' }, ...others] = own?.servers ?? []
     const servers = [
       { host: body.host ?? first.host, port: body.port === undefined ? first.port : body.port },

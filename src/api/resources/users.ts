@@ -26,7 +26,6 @@ import {
   ipSource,
   name,
   names,
-  oneOf,
   partial,
   shown,
   text,
@@ -39,13 +38,19 @@ const isLocked = Type.Boolean({
   description:
     'true: no access of any kind until an administrator sets false, which also ends a lock-out by wrong passwords. Shown as true during a lock-out too; a search finds the locks of administrators',
 })
+const signInMethod = Type.String({
+  minLength: 1,
+  maxLength: 128,
+  description: 'local_password, local_sshkey, or the name of an external authentication',
+  examples: ['local_sshkey'],
+})
 const optional = {
   display_name: Type.Optional(text('the person, as auditors read it')),
   email: Type.Optional(Type.String({ maxLength: 254, pattern: '^$|^[^@\\s]+@[^@\\s]+$' })),
   user_auths: Type.Optional(
-    Type.Array(oneOf(USER_AUTHS, 'sign-in method'), {
+    Type.Array(signInMethod, {
       maxItems: 16,
-      description: 'methods that may be used; all unless named',
+      description: 'methods that may be used; the two of the broker itself unless named',
     }),
   ),
   ssh_public_keys: Type.Optional(
@@ -83,7 +88,7 @@ const View = exact({
   profile,
   display_name: Type.String(),
   email: Type.String(),
-  user_auths: Type.Array(oneOf(USER_AUTHS, 'sign-in method')),
+  user_auths: Type.Array(signInMethod),
   ssh_public_keys: Type.Array(Type.String()),
   is_disabled: Type.Boolean(),
   is_locked: isLocked,
@@ -102,6 +107,15 @@ export function userResource(context: ResourceContext) {
     return (await known)(userName)
   }
 
+  /** @throws ApiError `unknown_reference` */
+  const methodsOf = async (names: readonly string[]): Promise<string[]> => {
+    const found = names.map(async (one, at) => {
+      if ((USER_AUTHS as readonly string[]).includes(one)) return one
+      return (await referred(store.externalAuths, `user_auths/${at}`, one)).authenticationName
+    })
+    return [...new Set(await Promise.all(found))]
+  }
+
   const changeOf = async (body: Static<typeof Update>, own?: User): Promise<Partial<Omit<User, 'id'>>> => {
     // Existing names may be older than the rules.
     if (body.user_name !== undefined && body.user_name !== own?.userName) {
@@ -115,7 +129,7 @@ export function userResource(context: ResourceContext) {
       ...(body.user_name !== undefined && { userName: body.user_name.normalize('NFC') }),
       ...(body.display_name !== undefined && { displayName: body.display_name }),
       ...(body.email !== undefined && { email: body.email }),
-      ...(body.user_auths !== undefined && { userAuths: [...new Set(body.user_auths)] }),
+      ...(body.user_auths !== undefined && { userAuths: await methodsOf(body.user_auths) }),
       ...(body.ssh_public_keys !== undefined && { sshPublicKeys: body.ssh_public_keys }),
       ...(body.is_disabled !== undefined && { isDisabled: body.is_disabled }),
       ...(body.is_locked !== undefined && { isLocked: body.is_locked }),
