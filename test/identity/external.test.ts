@@ -1,4 +1,4 @@
-/** The chain of sign-in with servers that follow a script: what no real server does on request. */
+/** Sign-ins by the chain at servers that follow a script, for cases that no real server makes on request. */
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Identities } from '../../src/identity/chain.ts'
