@@ -88,7 +88,7 @@ const TREE: [string, object][] = [
   ],
   [
     '/externalauths',
-    { authentication_name: 'routers', type: 'TACACS', host: '192.0.2.7', tacacs: { single_connect: true } },
+    { authentication_name: 'routers', type: 'TACACS', host: '10.0.0.7', tacacs: { single_connect: true } },
   ],
   ['/authdomains', { domain_name: 'corp', type: 'LDAP', external_auths: ['directory'], is_default: true }],
   ['/usergroups', { group_name: 'ops', description: 'one; "two"\r\nsecond line\n\tthird' }],
