@@ -20,7 +20,7 @@ import { checkoutPolicyResource } from '../resources/checkout-policies.ts'
 import { connectionPolicyResource } from '../resources/connection-policies.ts'
 import { deviceResource } from '../resources/devices.ts'
 import { domainResource, localDomainResource } from '../resources/domains.ts'
-import { externalAuthResource } from '../resources/external-auths.ts'
+import { externalAuthResource, SECTIONS } from '../resources/external-auths.ts'
 import { passwordChangePolicyResource } from '../resources/password-change-policies.ts'
 import { profileResource } from '../resources/profiles.ts'
 import { serviceResource } from '../resources/services.ts'
@@ -124,6 +124,11 @@ const SERVER_CELLS: Pick<Table, 'finish' | 'written' | 'cellOf'> = {
   finish(body) {
     const texts = body['backup_servers'] as string[] | undefined
     if (texts) body['backup_servers'] = texts.map(serverIn)
+    // Columns of other types are empty: an empty text, or null.
+    for (const section of Object.values(SECTIONS)) {
+      if (Object.values(body[section] ?? {}).every((cell) => cell === '' || cell === null))
+        delete body[section]
+    }
     return undefined
   },
   written: (view) => ({

@@ -32,8 +32,8 @@ import { refuseBeyondOwn } from './users.ts'
 
 const MAX_SERVERS = 8
 const SECRETS = ['bind_password', 'client_key', 'shared_secret'] as const
-/** Fields with the options of a type. */
-const SECTIONS = { LDAP: 'ldap', TACACS: 'tacacs' } as const satisfies Record<
+/** Fields with the options of each type. */
+export const SECTIONS = { LDAP: 'ldap', TACACS: 'tacacs' } as const satisfies Record<
   (typeof METHOD_TYPES)[number],
   string
 >
