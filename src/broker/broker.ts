@@ -108,7 +108,10 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const hold = await Hold.open(config.dataDir, options.takeover)
   let broker: Broker | undefined
   try {
-    broker = new Broker(options, await openFoundation(config), hold)
+    const foundation = await openFoundation(config, (name, server, error) =>
+      options.logger.warn({ name, server, error: error.message }, 'a server of sign-in did not answer'),
+    )
+    broker = new Broker(options, foundation, hold)
     await broker.start()
     return broker
   } catch (error) {

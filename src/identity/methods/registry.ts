@@ -33,6 +33,8 @@ export interface MethodOptions {
 export class MethodRegistry {
   readonly #options: MethodOptions
   readonly #kept = new Map<string, Kept>()
+  /** Methods that are being made: sign-ins at the same time share one. */
+  readonly #making = new Map<string, Promise<SignInMethod>>()
   #isClosed = false
 
   constructor(options: MethodOptions) {
@@ -44,6 +46,15 @@ export class MethodRegistry {
     const key = `${auth.id} ${JSON.stringify(attributes)}`
     const kept = this.#kept.get(key)
     if (kept && isDeepStrictEqual(kept.auth, auth)) return kept.method
+    const revision = `${key} ${JSON.stringify(auth)}`
+    const making =
+      this.#making.get(revision) ??
+      this.#replaced(key, auth, attributes).finally(() => this.#making.delete(revision))
+    this.#making.set(revision, making)
+    return await making
+  }
+
+  async #replaced(key: string, auth: ExternalAuth, attributes: AuthDomainAttributes): Promise<SignInMethod> {
     const method = await this.make(auth, attributes)
     if (this.#isClosed) throw new Error('the broker ends')
     this.#forget(key)
