@@ -68,6 +68,7 @@ const Create = exact({
     Type.Array(Server, {
       maxItems: MAX_SERVERS - 1,
       description: 'asked in order when the first does not answer',
+      'x-ordered': true,
     }),
   ),
   description: Type.Optional(text('what the servers are')),
@@ -78,8 +79,7 @@ const Create = exact({
   client_key: secret('PEM of the key of ldap/client_certificate'),
   shared_secret: secret('secret that a TACACS+ server has for this client'),
 })
-const { type: _type, ...changeable } = Create.properties
-const Update = partial(exact(changeable))
+const Update = partial(Create)
 const View = exact({
   ...shown,
   authentication_name: authenticationName,
@@ -121,6 +121,7 @@ export function externalAuthResource(context: ResourceContext) {
     type: ExternalAuthType,
     own?: ExternalAuth,
   ): Promise<Change> => {
+    refuseOtherType(body.type, own)
     refuseForeign(body, type)
     const wanted = body.authentication_name
     await checkName('authentication_name', wanted, own, store.externalAuths, 'authenticationName')
@@ -248,6 +249,16 @@ export function externalAuthResource(context: ResourceContext) {
     list: (_request, page) => store.externalAuths.list(page),
     find: (_request, ref) => store.externalAuths.find(ref),
   })
+}
+
+/** @throws ApiError `invalid_field` if the type is another one than that of the object */
+export function refuseOtherType(type: string | undefined, own: { type: string } | undefined): void {
+  if (type !== undefined && own && own.type !== type)
+    throw fieldError(
+      'invalid_field',
+      'type',
+      `it is of type ${own.type}, which does not change: make another one`,
+    )
 }
 
 /** @throws ApiError `forbidden` if a mapping of such a domain gives a profile with rights beyond the caller's */
