@@ -13,6 +13,7 @@ import { type After, systemAfter } from './sink.ts'
 
 const REFUSALS: ReadonlySet<EventCode> = new Set([
   'auth.failure',
+  'auth.unavailable',
   'session.denied',
   'channel.denied',
   'file.denied',

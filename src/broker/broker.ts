@@ -61,6 +61,7 @@ import { StoreClaimedError, StoreUnavailableError } from '../store/engine/errors
 import { Checkouts } from '../vault/checkout.ts'
 import { changerCommand } from '../workers/command.ts'
 import { copyingGate, GATE_COPIES } from '../workers/copying-gate.ts'
+import { ACCOUNTING_LOOK_MS, Accounting } from './accounting.ts'
 import { judgeHostKey } from './changer-trust.ts'
 import { CheckoutExpiry, EXPIRY_INTERVAL_MS } from './checkout-expiry.ts'
 import { type Controlled, controlHandler, reportHolds } from './control.ts'
@@ -107,7 +108,10 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const hold = await Hold.open(config.dataDir, options.takeover)
   let broker: Broker | undefined
   try {
-    broker = new Broker(options, await openFoundation(config), hold)
+    const foundation = await openFoundation(config, (name, server, error) =>
+      options.logger.warn({ name, server, error: error.message }, 'a server of sign-in did not answer'),
+    )
+    broker = new Broker(options, foundation, hold)
     await broker.start()
     return broker
   } catch (error) {
@@ -127,6 +131,8 @@ export class Broker {
   readonly #backlog: Backlog
   readonly #outage: Outage
   readonly #feeds: Feeds
+  readonly #accounting: Accounting
+  #accountings: NodeJS.Timeout | undefined
   readonly #metrics: Metrics
   readonly #proxyHeaders: ProxyHeaders
   readonly #counted: MetricsSink
@@ -219,6 +225,12 @@ export class Broker {
       onError: (error) => {
         if (!reach.away) options.logger.error({ error }, 'a receiver of events could not be accounted for')
       },
+    })
+    this.#accounting = new Accounting({
+      ...parts,
+      audit: this.#audit,
+      now: Date.now,
+      onError: (error) => this.#onAccountingError(error),
     })
     this.#uploader = this.#makeUploader()
     this.#metrics = createMetrics({
@@ -378,6 +390,7 @@ export class Broker {
     // After a restore, receivers begin at the row that it noted.
     const since = (await readRestoreNote(this.#parts.store.settings))?.row
     await this.#feeds.open(await this.#sinksOf(config), since)
+    this.#accountings = setInterval(() => this.#lookAtAccounting(), ACCOUNTING_LOOK_MS).unref()
     if (!nativeCryptoAvailable()) {
       logger.warn(
         "ssh2's native crypto is not built for this Node: SSH runs at less than half its speed. Install a C++ compiler " +
@@ -757,7 +770,22 @@ export class Broker {
       new JsonLogSink(this.#options.logger, this.#options.logFailure),
       ...syslog.map((target) => new SyslogSink({ target, origin, unacknowledged })),
       ...traps,
+      ...(await this.#accounting.sinks()),
     ]
+  }
+
+  /** Replaces the receivers if the objects of accounting were changed, by the API or by another process. */
+  #lookAtAccounting(): void {
+    const looked = this.#reloading.then(async () => {
+      if (this.#isLeaving || this.#parts.store.reach.away || !(await this.#accounting.hasChanged())) return
+      await this.#feeds.replace(await this.#sinksOf(this.#config))
+    })
+    this.#reloading = looked.catch((error: Error) => this.#onAccountingError(error))
+  }
+
+  #onAccountingError(error: Error): void {
+    if (this.#parts.store.reach.away) return
+    this.#options.logger.error({ error }, 'the servers of accounting could not be set up, or told about')
   }
 
   /**
@@ -878,6 +906,9 @@ export class Broker {
   }
 
   async #closeEachSingle(): Promise<void> {
+    clearInterval(this.#accountings)
+    // A look under way would begin the feeds anew.
+    await this.#reloading
     this.#proxyHeaders.close()
     // Secrets that are being changed are found again by the next start.
     this.#changers.close()

@@ -2,7 +2,9 @@
 import type { Config } from '../config/config.ts'
 import { openDataFolder, shareKeys } from '../host/data-folder.ts'
 import { Identities } from '../identity/chain.ts'
+import { External } from '../identity/external.ts'
 import { sealClearHashes } from '../identity/hashes.ts'
+import { MethodRegistry } from '../identity/methods/registry.ts'
 import { PasswordHasher } from '../identity/password.ts'
 import { PasswordPolicy } from '../identity/policy.ts'
 import { SharedLockout } from '../identity/shared-lockout.ts'
@@ -18,13 +20,21 @@ export interface Foundation {
   vault: Vault
   identities: Identities
   passwords: PasswordHasher
+  /** Servers that judge sign-ins. */
+  methods: MethodRegistry
   recordingService: RecordingService
   /** Closes the store; nothing of this may be used afterwards. */
   close(): Promise<void>
 }
 
-/** Opens the contents of the data folder; creates the parts that the first start has to create. */
-export async function openFoundation(config: Config): Promise<Foundation> {
+/**
+ * Opens the contents of the data folder; creates the parts that the first start has to create. `onServerFailure` is told
+ * each failure of a server that judges sign-ins.
+ */
+export async function openFoundation(
+  config: Config,
+  onServerFailure: (name: string, server: string, error: Error) => void = () => undefined,
+): Promise<Foundation> {
   openDataFolder(config.dataDir)
   const release = shareKeys(config.dataDir)
   let store: Store | undefined
@@ -36,12 +46,14 @@ export async function openFoundation(config: Config): Promise<Foundation> {
     await sealClearHashes(store.users, vault)
     await store.users.noteLooks()
     const passwords = new PasswordHasher({ policy: new PasswordPolicy(config.passwords) })
+    const methods = new MethodRegistry({ store, vault, now: Date.now, onFailure: onServerFailure })
     const identities = new Identities(
       store.users,
       passwords,
       new SharedLockout(store.lockouts),
       Date.now,
       vault,
+      new External({ store, registry: methods }),
     )
     const { objectStore } = config.recordings
     const recordingService = new RecordingService({
@@ -55,10 +67,11 @@ export async function openFoundation(config: Config): Promise<Foundation> {
     await recordingService.start()
     const opened = store
     const close = async () => {
+      await methods.close()
       await opened.close()
       release()
     }
-    return { store, vault, identities, passwords, recordingService, close }
+    return { store, vault, identities, passwords, methods, recordingService, close }
   } catch (error) {
     await store?.close()
     release()

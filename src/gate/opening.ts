@@ -34,7 +34,7 @@ import {
 } from './running.ts'
 import type { SecretChanges } from './secret-changes.ts'
 import { accessFor, openSession, termsFor } from './session-access.ts'
-import { whoFields } from './sign-ins.ts'
+import { whoFields } from './sign-in-fields.ts'
 import type { SignedIn } from './signed-in.ts'
 
 /**

@@ -6,14 +6,14 @@ import type {
   AuthenticateAnswer,
   AuthenticateRequest,
   ReasonQuestion,
-  Source,
 } from '../contract/gate.ts'
 import { apiKeyOf, type Basis, type Grounds, passwordProof } from '../identity/basis.ts'
-import { type OfferedKey, readOfferedKey } from '../identity/certificate.ts'
-import type { Identities, Outcome } from '../identity/chain.ts'
+import { readOfferedKey } from '../identity/certificate.ts'
+import type { Identities } from '../identity/chain.ts'
 import { LOCKOUT_LIMITS } from '../identity/lockout.ts'
-import { fingerprintOf } from '../identity/public-key.ts'
-import { parseLogin } from '../model/login.ts'
+import { splitDomain } from '../identity/places.ts'
+import type { Outcome, SignIn } from '../identity/sign-in.ts'
+import { type Login, parseLogin } from '../model/login.ts'
 import type { NtlmProof } from '../model/ntlm-auth.ts'
 import type { Id } from '../model/objects.ts'
 import type { Protocol } from '../model/rights.ts'
@@ -23,6 +23,7 @@ import { AskedQuestions } from './asked-questions.ts'
 import type { Invitations } from './invitations.ts'
 import { logonAhead, wipe } from './logons.ts'
 import type { RunningSession } from './running.ts'
+import { keyFields, ownerOf, roundOf, serverFields, UNAVAILABLE, whoFields } from './sign-in-fields.ts'
 import { newToken, type SignedIn } from './signed-in.ts'
 import { isOfTickets, type Ticket, type Tickets } from './tickets.ts'
 import type { Touched } from './touched.ts'
@@ -48,17 +49,6 @@ export interface SignInOptions {
   now: () => number
 }
 
-/** Returns the fields that identify the user. */
-export function whoFields({ user, source, basis }: SignedIn): FieldsOf<'session.denied'> {
-  const apiKey = apiKeyOf(basis)
-  return {
-    user,
-    ...(apiKey !== undefined && { api_key: apiKey }),
-    client_ip: source.address,
-    client_port: source.port,
-  }
-}
-
 export class SignIns {
   readonly #options: SignInOptions
   readonly #byToken = new Map<string, SignedIn>()
@@ -71,7 +61,7 @@ export class SignIns {
 
   async authenticate(request: AuthenticateRequest): Promise<AuthenticateAnswer> {
     const { protocol, source, login, proof } = request
-    const { identities, audit, store, tickets, invitations, now } = this.#options
+    const { identities, tickets, invitations, now } = this.#options
     const arrival = { protocol, address: source.address }
     if (proof.method === 'ticket') {
       const invited = () => invitations.byResponse(source, proof.challenge, proof.response)
@@ -86,45 +76,76 @@ export class SignIns {
       // While the user is locked out, a ticket is handled like any password: the time must not reveal that it
       // is valid.
       const isLocked = await identities.isLocked({ user: parsed.user, source: source.address })
-      const invited = () => invitations.byPassword(source, parsed.user, proof.password)
+      const ticketUser = splitDomain(parsed.user).name
+      const invited = () => invitations.byPassword(source, ticketUser, proof.password)
       if (!isLocked && protocol === 'VNC' && (await invited()) !== undefined) {
         return await this.#asGuest(request, invited)
       }
-      const find = () => tickets.byPassword(arrival, parsed, proof.password, now())
-      if (!isLocked && (await find()) !== undefined) return await this.#byTicket(request, parsed.user, find)
+      const find = () => tickets.byPassword(arrival, { ...parsed, user: ticketUser }, proof.password, now())
+      if (!isLocked && (await find()) !== undefined) return await this.#byTicket(request, ticketUser, find)
     }
-    const key =
-      proof.method === 'publickey' && proof.signed !== undefined ? readOfferedKey(proof.key) : undefined
+    if ('malformed' in parsed) {
+      const client = { client_ip: source.address, client_port: source.port }
+      return await this.#malformed({ ...client, protocol, method: proof.method }, parsed.malformed)
+    }
+    if (proof.method === 'none') return { result: 'rejected' }
+    if ('answers' in proof) return await this.#answered(proof, request)
+    const { user } = parsed
+    const signIn: SignIn = { user, login, source: source.address, owner: ownerOf(request), proof }
+    const outcome = await identities.authenticate(signIn)
+    const password = 'password' in proof ? Secret.of(proof.password) : undefined
+    try {
+      return await this.#judged(request, signIn, outcome, password)
+    } finally {
+      password?.wipe()
+    }
+  }
+
+  /** `signIn`: as it was begun, with the login string of the request. `password`: its password; stays the caller's. */
+  async #judged(
+    { protocol, source, login }: AuthenticateRequest,
+    { proof }: SignIn,
+    outcome: Outcome,
+    password: Secret | undefined,
+  ): Promise<AuthenticateAnswer> {
+    const { audit } = this.#options
+    const parsed = parseLogin(login) as Login
+    const signed = proof.method === 'publickey' ? proof.signed : undefined
+    const key = proof.method === 'publickey' && signed ? readOfferedKey(proof.key) : undefined
     const fields = {
+      user: parsed.user,
       client_ip: source.address,
       client_port: source.port,
       protocol,
       method: proof.method,
       ...(key && keyFields(key)),
     }
-    if ('malformed' in parsed) return await this.#malformed(fields, parsed.malformed)
-    if (proof.method === 'none') return { result: 'rejected' }
-    if ('answers' in proof) return await this.#answered(proof, login, source)
-    const outcome = await identities.authenticate({
-      user: parsed.user,
-      login,
-      source: source.address,
-      proof,
-    })
-    if (outcome.result === 'key_acceptable') return { result: 'key_acceptable' }
-    if (outcome.result === 'rejected') {
-      // Offering a key of another user is no attempt: agents offer all the keys they hold.
-      if (proof.method !== 'publickey' || proof.signed) {
-        await this.#failed({ ...fields, user: parsed.user }, outcome)
+    switch (outcome.result) {
+      case 'key_acceptable':
+        return { result: 'key_acceptable' }
+      case 'rejected':
+        // Offering a key of another user is no attempt: agents offer all the keys they hold.
+        if (proof.method !== 'publickey' || signed) await this.#failed(fields, outcome)
+        return { result: 'rejected' }
+      case 'unavailable': {
+        const { server, reason } = outcome
+        await audit.record('auth.unavailable', { ...fields, ...serverFields([server]), reason })
+        return outcome.isHidden ? { result: 'rejected' } : { result: 'unavailable', message: UNAVAILABLE }
       }
+      case 'challenge':
+        return { result: 'challenge', challenge: roundOf(outcome) }
+    }
+    const { user, by } = outcome
+    if (signed && !this.#signatures.isNew(signed.data)) {
+      await this.#failed(fields, { reason: REPLAYED, locks: false })
       return { result: 'rejected' }
     }
-    const { user } = outcome
-    if (proof.method === 'publickey' && proof.signed && !this.#signatures.isNew(proof.signed.data)) {
-      await this.#failed({ ...fields, user: parsed.user }, { reason: REPLAYED, locks: false })
-      return { result: 'rejected' }
-    }
-    await audit.record('auth.success', { ...fields, user: user.userName, profile: user.profile })
+    await audit.record('auth.success', {
+      ...fields,
+      ...(by && serverFields(by)),
+      user: user.userName,
+      profile: user.profile,
+    })
     const signedIn: SignedIn = {
       userId: user.id,
       user: user.userName,
@@ -134,18 +155,28 @@ export class SignIns {
       basis: {
         userId: user.id,
         address: source.address,
-        proof: key ? { method: 'key', key } : passwordProof(user),
+        proof: key ? { method: 'key', key } : passwordProof(user, by),
       },
       kept: {},
     }
-    const password = 'password' in proof ? proof.password : undefined
+    return await this.#ahead(signedIn, user.displayName, login, password)
+  }
+
+  /** Asks what has to be known before a session opens, and completes the sign-in if that is nothing. */
+  async #ahead(
+    signedIn: SignedIn,
+    displayName: string,
+    login: string,
+    password: Secret | undefined,
+  ): Promise<AuthenticateAnswer> {
+    const { store, now, reasonAhead } = this.#options
+    const { protocol, userId } = signedIn
     const ahead = await logonAhead(store.access, signedIn, protocol, password !== undefined, now())
-    const { displayName } = user
     const { target, question: logon, keepsPassword } = ahead
     // Other clients have a terminal or a screen for it after the sign-in.
     const asksNow = target !== undefined && protocol === 'SSH'
-    const reason = asksNow ? await this.#options.reasonAhead(user.id, target) : undefined
-    if (keepsPassword && password !== undefined) signedIn.kept.password = Secret.of(password)
+    const reason = asksNow ? await reasonAhead(userId, target) : undefined
+    if (keepsPassword && password !== undefined) signedIn.kept.password = Secret.of(password.reveal())
     if (reason) {
       const question = { reason, ...(logon && { next: logon }) }
       return this.#asked.ask({ signedIn, displayName, login, question })
@@ -329,9 +360,20 @@ export class SignIns {
   }
 
   /** Handles the answers to a challenge: once, and only on the connection that got it. */
-  async #answered(proof: AnswersProof, login: string, source: Source): Promise<AuthenticateAnswer> {
-    const outcome = this.#asked.answered(proof, login, source)
-    return 'signedIn' in outcome ? await this.#welcome(outcome.signedIn, outcome.displayName) : outcome
+  async #answered(proof: AnswersProof, request: AuthenticateRequest): Promise<AuthenticateAnswer> {
+    const { identities } = this.#options
+    if (!identities.waitsFor(proof.challenge)) {
+      const asked = this.#asked.answered(proof, request.login, request.source)
+      return 'signedIn' in asked ? await this.#welcome(asked.signedIn, asked.displayName) : asked
+    }
+    const answers = proof.answers.map((text) => Secret.of(text))
+    const answered = await identities.answer(proof.challenge, ownerOf(request), answers)
+    const { outcome, password, request: begun } = answered
+    try {
+      return begun ? await this.#judged(request, begun, outcome, password) : { result: 'rejected' }
+    } finally {
+      password?.wipe()
+    }
   }
 
   /** @throws Error for a token that is invalid, expired or another front's */
@@ -354,17 +396,6 @@ export class SignIns {
     if (signedIn) wipe(signedIn.kept)
     this.#byToken.delete(token)
     this.#asked.forget(token)
-  }
-}
-
-/** Returns the key's fields; for a certificate also its key id, serial, and the authority's fingerprint. */
-function keyFields({ key, certificate }: OfferedKey): FieldsOf<'auth.success'> {
-  const digest = fingerprintOf(key.blob)
-  if (!certificate) return { digest }
-  const { keyId, serial, authority } = certificate
-  return {
-    digest,
-    object_type: 'certificate',
-    object: `${keyId.toString('utf8')} (serial ${serial}, CA ${fingerprintOf(authority.blob)})`,
+    this.#options.identities.abandon(token)
   }
 }

@@ -25,14 +25,42 @@ export interface Basis {
 }
 
 export type BasisProof =
-  /** `revision`: number of the password's revision, counted by the store. */
-  | { method: 'password'; revision: number }
+  /**
+   * `revision`: number of the password's revision, counted by the store. `by`: names of the external authentications that
+   * have judged it instead.
+   */
+  | { method: 'password'; revision: number; by?: readonly string[] }
   | { method: 'key'; key: OfferedKey }
   | { method: 'api_key'; id: Id; name: string }
 
-/** Returns the proof for a sign-in with the user's current password. */
-export function passwordProof({ secretRevision }: Pick<User, 'secretRevision'>): BasisProof {
-  return { method: 'password', revision: secretRevision ?? 0 }
+/** Returns the proof for a sign-in with the user's current password, or with one that servers have judged. */
+export function passwordProof(
+  { secretRevision }: Pick<User, 'secretRevision'>,
+  by?: readonly string[],
+): BasisProof {
+  return { method: 'password', revision: secretRevision ?? 0, ...(by && { by }) }
+}
+
+/**
+ * Returns the proof of an earlier sign-in by password of which only the revision is known, or undefined if the user may
+ * sign in by no password any more.
+ */
+export function earlierProof(user: User, revision: number): BasisProof | undefined {
+  const own = { method: 'password', revision } as const
+  if (mayUse(user, own)) return own
+  const by = user.userAuths.filter((name) => name !== METHODS.key)
+  return by.length === 0 ? undefined : { ...own, by: by.slice(0, 1) }
+}
+
+/** Whether the user may sign in with what the proof rests on: for a person, their domain's servers have said so. */
+export function mayUse(
+  { authDomainId, userAuths }: Pick<User, 'authDomainId' | 'userAuths'>,
+  proof: Extract<BasisProof, { method: 'password' | 'key' }>,
+): boolean {
+  if (authDomainId !== undefined) return true
+  const names: readonly string[] = userAuths
+  if (proof.method === 'password' && proof.by) return proof.by.every((name) => names.includes(name))
+  return names.includes(METHODS[proof.method])
 }
 
 /** Returns the key or certificate of the sign-in, or undefined if it used another method. */
@@ -141,7 +169,7 @@ export class Grounds {
     if (!user) return 'nobody has signed in'
     // The address of the proof must still be allowed, not just the client's.
     if (!isFrom(from, user.ipSource)) return STANDING.wrong_source
-    if (!user.userAuths.includes(METHODS[proof.method])) {
+    if (!mayUse(user, proof)) {
       return 'the user may no longer use the method of the sign-in'
     }
     if (proof.method === 'password' && proof.revision !== (user.secretRevision ?? 0)) {

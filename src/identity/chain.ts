@@ -2,84 +2,49 @@
  * Authentication: the one way to sign in, for every front and the API. Every refusal has the same answer and
  * takes the same time, whatever the reason (invariant 7); the reason goes to the audit log.
  */
-import { looksLikeId, nameKey } from '../model/names.ts'
-import { networkOf } from '../model/networks.ts'
-import type { Id, User, UserAuth } from '../model/objects.ts'
+import { randomBytes } from 'node:crypto'
+import { looksLikeId, nameKey, userNameError } from '../model/names.ts'
+import { type Id, USER_AUTHS, type User, type UserAuth } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { UserRepository } from '../store/store.ts'
-import { Authorities, type AuthorityFlaw } from './authorities.ts'
+import { type AttemptCounter, Attempts, type BegunAttempt, type Rejected, type Who } from './attempts.ts'
+import { Authorities } from './authorities.ts'
 import { type OfferedKey, readOfferedKey } from './certificate.ts'
+import { type Dialogue, Dialogues, MAX_ROUNDS } from './dialogues.ts'
 import { BusyError } from './errors.ts'
+import type { External } from './external.ts'
 import { type HashSeal, openHash, sealHash } from './hashes.ts'
-import type { Attempt } from './lockout.ts'
 import type { PasswordHasher } from './password.ts'
+import { type Place, placeOf, splitDomain } from './places.ts'
 import { isKeyOf } from './public-key.ts'
+import type { Outcome, Proved, Refusal, SignIn } from './sign-in.ts'
 import { type SignedRequest, verifySignedRequest } from './signature.ts'
-import { flawOfStanding, type StandingFlaw } from './standing.ts'
+import { flawOfStanding } from './standing.ts'
+import type { Round, Step } from './steps.ts'
 
-export type Proof =
-  | { method: 'password' | 'keyboard-interactive'; password: string }
-  | {
-      method: 'publickey'
-      /** Blob of the key or certificate, as offered. */
-      key: Uint8Array
-      /** Absent if the client only queries whether the key is acceptable. */
-      signed?: Pick<SignedRequest, 'data' | 'signature'>
-    }
+const BUSY: Rejected = { result: 'rejected', reason: 'busy', locks: false }
 
-export interface SignIn {
-  /** The user's name: USER of the login string. */
-  user: string
-  /** The user-name field as the client sent it, whole: a signature covers it. */
-  login: string
-  /** The client's address. */
-  source: string
-  proof: Proof
+/** A sign-in that waits for the user's answers. */
+interface Waiting extends Dialogue {
+  /** Its password is left out. */
+  request: SignIn
+  /** Password of the first round. */
+  password: Secret | undefined
+  /** Name by which the lock-out counts. */
+  counted: string
+  round: Round<Proved>
+  /** Rounds answered so far. */
+  rounds: number
+  isHidden: boolean
 }
 
-/** Why a sign-in was refused: for the audit log, never for the client. */
-export type Refusal =
-  | 'used_signature'
-  | 'unknown_user'
-  | 'locked'
-  | 'method_not_allowed'
-  | 'wrong_password'
-  | 'wrong_ticket'
-  | 'unknown_key'
-  | 'bad_signature'
-  | 'busy'
-  | AuthorityFlaw
-  | StandingFlaw
-
-export type Outcome =
-  | { result: 'accepted'; user: User }
-  | { result: 'key_acceptable' }
-  /** `locks`: this failure starts a lock-out, which has its own event. */
-  | { result: 'rejected'; reason: Refusal; locks: boolean }
-
-/**
- * Limit of sign-ins that wait for others of the same name or address to end; tools with many forks cause
- * such.
- */
-export const MAX_WAITING_ATTEMPTS = 256
-/** Limit of such sign-ins per network. */
-export const MAX_WAITING_OF_NETWORK = 128
-
-/**
- * Milliseconds after which a sign-in that waits asks again: the attempt that it waits for may be one of another
- * process.
- */
-const WAIT_MS = 250
-
-type Awaitable<T> = T | Promise<T>
-
-/** Counts attempts and failures: see `Lockout` and `SharedLockout`. */
-export interface AttemptCounter {
-  begin(user: string, source: string, now: number): Awaitable<Attempt | 'locked' | 'wait'>
-  isLocked(user: string, source: string, now: number): Awaitable<boolean>
-  fail(attempt: Attempt, now: number): Awaitable<boolean>
-  succeed(attempt: Attempt): Awaitable<void>
-  cancel(attempt: Attempt): Awaitable<void>
+/** The verdict on an answer. */
+export interface Answered {
+  outcome: Outcome
+  /** The sign-in as it was begun, without its password; absent if there is no such dialogue. */
+  request?: SignIn
+  /** Password of the first round, once all is accepted; the receiver wipes it. */
+  password?: Secret
 }
 
 /** Replaces the id of a user that does not exist, so that the number of queries is the same. */
@@ -88,44 +53,71 @@ const NOBODY: Id = '00000000000000000000000000'
 export class Identities {
   readonly #users: UserRepository
   readonly #passwords: PasswordHasher
-  readonly #lockout: AttemptCounter
+  readonly #attempts: Attempts
   readonly #now: () => number
   readonly #vault: HashSeal
+  readonly #external: External | undefined
+  readonly #dialogues: Dialogues<Waiting>
   /** Authorities for keys, and revocations. */
   authorities = new Authorities()
-  /** Sign-ins that wait for an attempt of their network to end. */
-  readonly #waiting = new Map<string, (() => void)[]>()
 
-  /** `now` returns milliseconds since the epoch. */
+  /** `now` returns milliseconds since the epoch. Without `external` there are local users only. */
   constructor(
     users: UserRepository,
     passwords: PasswordHasher,
     lockout: AttemptCounter,
     now: () => number,
     vault: HashSeal,
+    external?: External,
   ) {
     this.#users = users
     this.#passwords = passwords
     this.#vault = vault
-    this.#lockout = lockout
+    this.#attempts = new Attempts(lockout, now)
     this.#now = now
+    this.#external = external
+    this.#dialogues = new Dialogues(now, (dialogue) => this.#abandoned(dialogue))
   }
 
   async authenticate(request: SignIn): Promise<Outcome> {
-    const { proof } = request
-    if (proof.method === 'publickey' && !proof.signed) return this.#askForKey(request, proof.key)
-    const attempt = await this.#begin(request)
-    if (attempt === 'busy') return { result: 'rejected', reason: 'busy', locks: false }
+    const { proof, source } = request
+    const place = await this.#placeOf(request.user)
+    if (proof.method === 'publickey' && !proof.signed) return this.#askForKey(request, place, proof.key)
+    return await this.#attempted({ user: place.name, source }, async (attempt) =>
+      proof.method === 'publickey'
+        ? this.#bySignature(request, place, attempt, proof.key, proof.signed!)
+        : this.#byPassword(request, place, attempt, proof.password),
+    )
+  }
+
+  /** Goes on with a dialogue: once, and for its owner only. Wipes the answers. */
+  async answer(challenge: string, owner: string, answers: readonly Secret[]): Promise<Answered> {
+    const dialogue = this.#dialogues.take(challenge, owner)
     try {
-      if (proof.method !== 'publickey') return await this.#byPassword(request, attempt, proof.password)
-      return await this.#bySignature(request, attempt, proof.key, proof.signed!)
-    } catch (error) {
-      if (attempt !== 'locked') await this.#lockout.cancel(attempt)
-      if (error instanceof BusyError) return { result: 'rejected', reason: 'busy', locks: false }
-      throw error
+      if (!dialogue) return { outcome: { result: 'rejected', reason: 'no_challenge', locks: false } }
+      const { counted, password, request, round, source } = dialogue
+      const outcome = await this.#attempted({ user: counted, source }, async (attempt) => {
+        if (attempt === 'locked') return await this.#attempts.reject(attempt, 'locked')
+        const step = await round.next(answers)
+        return await this.#settle(step, attempt, { ...dialogue, rounds: dialogue.rounds + 1 })
+      })
+      if (outcome.result === 'rejected') round.close()
+      if (outcome.result === 'accepted') return { outcome, request, ...(password && { password }) }
+      if (outcome.result !== 'challenge') password?.wipe()
+      return { outcome, request }
     } finally {
-      this.#goOn(request.source)
+      for (const answer of answers) answer.wipe()
     }
+  }
+
+  /** Whether the id is of a dialogue that waits. */
+  waitsFor(challenge: string): boolean {
+    return this.#dialogues.has(challenge)
+  }
+
+  /** Ends a dialogue that will not be answered. */
+  abandon(challenge: string): void {
+    this.#dialogues.end(challenge)
   }
 
   /**
@@ -136,23 +128,15 @@ export class Identities {
     who: { user: string; source: string },
     take: () => Promise<Id | undefined>,
   ): Promise<Outcome> {
-    const attempt = await this.#begin(who)
-    if (attempt === 'busy') return { result: 'rejected', reason: 'busy', locks: false }
-    try {
-      if (attempt === 'locked') return await this.#reject(attempt, 'locked')
+    return await this.#attempted(who, async (attempt) => {
+      if (attempt === 'locked') return await this.#attempts.reject(attempt, 'locked')
       const userId = await take()
-      if (userId === undefined) return await this.#reject(attempt, 'wrong_ticket')
+      if (userId === undefined) return await this.#attempts.reject(attempt, 'wrong_ticket')
       const user = await this.#users.find(userId)
-      const flaw = user && flawOfStanding(user, who.source, this.#now())
-      return await (!user || flaw
-        ? this.#reject(attempt, flaw ?? 'unknown_user')
-        : this.#accept(attempt, user))
-    } catch (error) {
-      if (attempt !== 'locked') await this.#lockout.cancel(attempt)
-      throw error
-    } finally {
-      this.#goOn(who.source)
-    }
+      return user
+        ? await this.#accept(attempt, { user }, who.source)
+        : await this.#attempts.reject(attempt, 'unknown_user')
+    })
   }
 
   /**
@@ -162,22 +146,14 @@ export class Identities {
     who: { user: string; source: string },
     take: () => Promise<Guest | undefined>,
   ): Promise<Guest | Extract<Outcome, { result: 'rejected' }>> {
-    const attempt = await this.#begin(who)
-    if (attempt === 'busy') return { result: 'rejected', reason: 'busy', locks: false }
-    try {
+    return await this.#attempted(who, async (attempt) => {
       const guest = attempt === 'locked' ? undefined : await take()
-      if (attempt === 'locked' || !guest) {
-        return await this.#reject(attempt, attempt === 'locked' ? 'locked' : 'wrong_ticket')
-      }
+      if (!guest)
+        return await this.#attempts.reject(attempt, attempt === 'locked' ? 'locked' : 'wrong_ticket')
       // Neither a failure nor a success: it proves nothing about other clients at this address.
-      await this.#lockout.cancel(attempt)
+      await this.#attempts.cancel(attempt)
       return guest
-    } catch (error) {
-      if (attempt !== 'locked') await this.#lockout.cancel(attempt)
-      throw error
-    } finally {
-      this.#goOn(who.source)
-    }
+    })
   }
 
   /**
@@ -191,67 +167,146 @@ export class Identities {
 
   /** Whether a sign-in as this user from this address is refused whatever its proof. */
   async isLocked({ user, source }: Pick<SignIn, 'user' | 'source'>): Promise<boolean> {
-    return await this.#lockout.isLocked(nameKey(user), source, this.#now())
+    return await this.#attempts.isLocked({ user: (await this.#placeOf(user)).name, source })
   }
 
-  /** Wakes the sign-ins that waited for an attempt to end. */
-  #goOn(source: string): void {
-    const network = networkOf(source)
-    const waiting = this.#waiting.get(network) ?? []
-    this.#waiting.delete(network)
-    for (const goOn of waiting) goOn()
-  }
-
-  async #begin(request: Pick<SignIn, 'user' | 'source'>): Promise<Attempt | 'locked' | 'busy'> {
-    for (;;) {
-      const attempt = await this.#lockout.begin(nameKey(request.user), request.source, this.#now())
-      if (attempt !== 'wait') return attempt
-      const network = networkOf(request.source)
-      const own = this.#waiting.get(network) ?? []
-      const all = [...this.#waiting.values()].reduce((sum, { length }) => sum + length, 0)
-      if (MAX_WAITING_OF_NETWORK <= own.length || MAX_WAITING_ATTEMPTS <= all) return 'busy'
-      this.#waiting.set(network, own)
-      await this.#turn(network, own)
+  /** Runs one attempt, in its turn. */
+  async #attempted<T>(who: Who, run: (attempt: BegunAttempt) => Promise<T>): Promise<T | Rejected> {
+    const attempt = await this.#attempts.begin(who)
+    if (attempt === 'busy') return BUSY
+    try {
+      return await run(attempt)
+    } catch (error) {
+      await this.#attempts.cancel(attempt)
+      if (error instanceof BusyError) return BUSY
+      throw error
+    } finally {
+      this.#attempts.goOn(who.source)
     }
   }
 
-  /** Resolves when an attempt of the network has ended here, or after a while. */
-  async #turn(network: string, waiting: (() => void)[]): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    waiting.push(resolve)
-    const timer = setTimeout(resolve, WAIT_MS)
-    await promise
-    clearTimeout(timer)
-    const index = waiting.indexOf(resolve)
-    if (index >= 0) waiting.splice(index, 1)
-    if (waiting.length === 0 && this.#waiting.get(network) === waiting) this.#waiting.delete(network)
+  async #placeOf(user: string): Promise<Place> {
+    if (this.#external) return await placeOf(this.#external.store, user)
+    const { name } = splitDomain(user)
+    const local = looksLikeId(name) ? undefined : await this.#users.find(name)
+    return { ...(local && { local }), userName: name, name }
   }
 
-  async #byPassword(request: SignIn, attempt: Attempt | 'locked', text: string): Promise<Outcome> {
+  async #byPassword(request: SignIn, place: Place, attempt: BegunAttempt, text: string): Promise<Outcome> {
     const password = Secret.of(text)
+    let kept: Secret | undefined = Secret.of(text)
     try {
-      const user = await this.#find(request.user)
+      const { local: user } = place
       const { passwordHash: sealed } = await this.#users.secretsOf(user?.id ?? NOBODY)
       if (attempt === 'locked') {
-        // Uses up no turn, and takes the same time.
+        // Uses up no turn and asks no server, and takes the same time.
         await this.#passwords.pretend(request.source)
-        return await this.#reject(attempt, 'locked')
+        await this.#external?.pretend()
+        return await this.#attempts.reject(attempt, 'locked')
       }
       const passwordHash = user && sealed && openHash(this.#vault, user.id, sealed)
       // Always computed, so that the time is the same.
       const matches = await this.#passwords.verify(passwordHash, password, request.source)
       const flaw = this.#flawOf(user, 'local_password', request) ?? (matches ? undefined : 'wrong_password')
-      if (!user || flaw) return await this.#reject(attempt, flaw ?? 'unknown_user')
-      if (sealed && passwordHash !== undefined && this.#passwords.needsRehash(passwordHash)) {
-        await this.#renewHash(user.id, sealed, password)
+      if (user && !flaw)
+        return await this.#byLocal(user, attempt, request, { sealed, passwordHash, password })
+      const step = await this.#byServers(place, request, password)
+      if (step) {
+        const outcome = await this.#settle(step, attempt, this.#dialogueOf(request, place, kept))
+        if (outcome.result === 'challenge') kept = undefined
+        return outcome
       }
-      // The password may have been replaced while the hash was computed.
-      const now = await this.#users.find(user.id)
-      if (now?.secretRevision !== user.secretRevision) return await this.#reject(attempt, 'wrong_password')
-      return await this.#accept(attempt, user)
+      await this.#external?.pretend()
+      return await this.#attempts.reject(attempt, flaw ?? 'unknown_user')
     } finally {
       password.wipe()
+      kept?.wipe()
     }
+  }
+
+  async #byLocal(
+    user: User,
+    attempt: BegunAttempt,
+    request: SignIn,
+    {
+      sealed,
+      passwordHash,
+      password,
+    }: { sealed: Uint8Array | undefined; passwordHash: string | undefined; password: Secret },
+  ): Promise<Outcome> {
+    if (sealed && passwordHash !== undefined && this.#passwords.needsRehash(passwordHash)) {
+      await this.#renewHash(user.id, sealed, password)
+    }
+    // The password may have been replaced while the hash was computed.
+    const now = await this.#users.find(user.id)
+    if (now?.secretRevision !== user.secretRevision)
+      return await this.#attempts.reject(attempt, 'wrong_password')
+    return await this.#accept(attempt, { user }, request.source)
+  }
+
+  /** Asks the servers of the name; returns undefined if there are none, or none may be asked. */
+  async #byServers(place: Place, request: SignIn, password: Secret): Promise<Step<Proved> | undefined> {
+    const { local, domain, userName } = place
+    if (!this.#external) return undefined
+    const { source } = request
+    const asked = { userName, source, attempt: randomBytes(8).toString('hex') }
+    if (domain) return isSound(userName) ? await this.#external.byDomain(domain, asked, password) : undefined
+    const names = local ? serversOf(local) : []
+    if (!local || names.length === 0 || flawOfStanding(local, source, this.#now())) return undefined
+    return await this.#external.byNames(local, names, asked, password)
+  }
+
+  /** Ends the attempt, or the round of it. */
+  async #settle(
+    step: Step<Proved>,
+    attempt: BegunAttempt,
+    dialogue: Omit<Waiting, 'round'>,
+  ): Promise<Outcome> {
+    switch (step.result) {
+      case 'accepted':
+        return await this.#accept(attempt, step.value, dialogue.source)
+      case 'rejected':
+        return await this.#attempts.reject(attempt, step.reason)
+      case 'unavailable': {
+        await this.#attempts.cancel(attempt)
+        const { server, reason } = step
+        return { result: 'unavailable', server, reason, isHidden: dialogue.isHidden }
+      }
+      case 'challenge': {
+        const { round } = step
+        if (MAX_ROUNDS <= dialogue.rounds) {
+          round.close()
+          return await this.#attempts.reject(attempt, 'too_many_rounds')
+        }
+        // Not held while a person types: each answer is an attempt, and the dialogue has one failure at most.
+        await this.#attempts.cancel(attempt)
+        const challenge = this.#dialogues.open({ ...dialogue, round })
+        return { result: 'challenge', challenge, message: round.message, prompts: round.prompts }
+      }
+    }
+  }
+
+  #dialogueOf(request: SignIn, { domain, name }: Place, password: Secret): Omit<Waiting, 'round'> {
+    const { owner, proof, source } = request
+    return {
+      name: nameKey(name),
+      counted: name,
+      source,
+      owner: owner ?? source,
+      request: 'password' in proof ? { ...request, proof: { ...proof, password: '' } } : request,
+      password,
+      rounds: 0,
+      isHidden: domain === undefined,
+    }
+  }
+
+  /** One who has answered and leaves before the verdict may have been told that the answer was wrong: that counts. */
+  #abandoned({ counted, password, source, round, rounds }: Waiting): void {
+    round.close()
+    password?.wipe()
+    if (rounds === 0) return
+    const who = { user: counted, source }
+    this.#attempted(who, (attempt) => this.#attempts.reject(attempt, 'wrong_password')).catch(() => undefined)
   }
 
   /** Left to another sign-in if the broker is busy. */
@@ -266,7 +321,8 @@ export class Identities {
 
   async #bySignature(
     request: SignIn,
-    attempt: Attempt | 'locked',
+    place: Place,
+    attempt: BegunAttempt,
     key: Uint8Array,
     signed: Pick<SignedRequest, 'data' | 'signature'>,
   ): Promise<Outcome> {
@@ -274,28 +330,24 @@ export class Identities {
     const offered = readOfferedKey(key)
     const signature =
       offered && verifySignedRequest({ ...signed, login: request.login, offered: key, key: offered.key })
-    const user = await this.#find(request.user)
+    const user = place.local
     let flaw = this.#flawOfKey(user, offered, request, key) ?? (signature ? undefined : 'bad_signature')
     if (!flaw && offered?.certificate && signature) {
       flaw = this.authorities.flawOfSignature(offered.certificate, signature)
     }
-    return await (!user || flaw ? this.#reject(attempt, flaw ?? 'unknown_user') : this.#accept(attempt, user))
+    return await (!user || flaw
+      ? this.#attempts.reject(attempt, flaw ?? 'unknown_user')
+      : this.#accept(attempt, { user }, request.source))
   }
 
   /**
    * Answers a query about a key. An agent offers all its keys, so a key of another user is no failure that
    * counts.
    */
-  async #askForKey(request: SignIn, key: Uint8Array): Promise<Outcome> {
-    const user = await this.#find(request.user)
-    const locked = await this.isLocked(request)
-    const flaw = locked ? 'locked' : this.#flawOfKey(user, readOfferedKey(key), request, key)
+  async #askForKey(request: SignIn, { local, name }: Place, key: Uint8Array): Promise<Outcome> {
+    const locked = await this.#attempts.isLocked({ user: name, source: request.source })
+    const flaw = locked ? 'locked' : this.#flawOfKey(local, readOfferedKey(key), request, key)
     return flaw ? { result: 'rejected', reason: flaw, locks: false } : { result: 'key_acceptable' }
-  }
-
-  /** Finds by name only: an id is not accepted as a name. */
-  async #find(name: string): Promise<User | undefined> {
-    return looksLikeId(name) ? undefined : this.#users.find(name)
   }
 
   #flawOf(user: User | undefined, method: UserAuth, request: SignIn): Refusal | undefined {
@@ -321,17 +373,22 @@ export class Identities {
     return ofAuthority
   }
 
-  async #accept(attempt: Attempt | 'locked', user: User): Promise<Outcome> {
-    if (attempt === 'locked') return await this.#reject(attempt, 'locked')
-    await this.#lockout.succeed(attempt)
-    return { result: 'accepted', user }
+  /** Accepts unless the user may not act at all. */
+  async #accept(attempt: BegunAttempt, proved: Proved, source: string): Promise<Outcome> {
+    const flaw = flawOfStanding(proved.user, source, this.#now())
+    if (flaw) return await this.#attempts.reject(attempt, flaw)
+    if (await this.#attempts.accept(attempt)) return { result: 'accepted', ...proved }
+    return await this.#attempts.reject(attempt, 'locked')
   }
+}
 
-  async #reject(
-    attempt: Attempt | 'locked',
-    reason: Refusal,
-  ): Promise<Extract<Outcome, { result: 'rejected' }>> {
-    if (attempt === 'locked') return { result: 'rejected', reason: 'locked', locks: false }
-    return { result: 'rejected', reason, locks: await this.#lockout.fail(attempt, this.#now()) }
-  }
+/** Names of the external authentications by which the user may sign in, in order. */
+function serversOf({ userAuths }: Pick<User, 'userAuths'>): string[] {
+  const own: readonly string[] = USER_AUTHS
+  return userAuths.filter((name) => !own.includes(name))
+}
+
+/** Whether the name has one spelling only: servers leave out what is around a name, the lock-out does not. */
+function isSound(userName: string): boolean {
+  return userName.trim() === userName && !/\s\s/u.test(userName) && userNameError(userName) === undefined
 }

@@ -437,7 +437,7 @@ export const TIERS: readonly Tier[] = [
         ],
       },
       'src/accounting': {
-        may: ['src/audit', 'src/audit/events'],
+        may: ['src/audit', 'src/audit/events', 'src/identity'],
       },
       'src/audit/feeds': { may: ['src/audit', 'src/audit/events', 'src/model', 'src/store', 'src/vault'] },
       'src/audit/sinks': { may: ['src/audit', 'src/audit/events', 'src/config', 'src/model'] },
@@ -622,6 +622,7 @@ export const TIERS: readonly Tier[] = [
           'proxies/ssh/transport',
           'proxies/worker',
           'recordings/show',
+          'src/accounting',
           'src/api',
           'src/api/http',
           'src/audit',

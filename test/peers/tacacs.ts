@@ -57,6 +57,8 @@ export class TacacsPeer {
   readonly accounted: AccountedFor[] = []
   /** Status of accounting: 1 SUCCESS, 2 ERROR. */
   accounting = 1
+  /** Set to close each connection at once. */
+  isAway = false
   connections = 0
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
@@ -78,7 +80,7 @@ export class TacacsPeer {
     return (this.#server.address() as AddressInfo).port
   }
 
-  /** Closes the connections, as a server that restarts. */
+  /** Closes the connections, as a server that begins anew. */
   drop(): void {
     for (const socket of this.#sockets) socket.destroy()
   }
@@ -90,6 +92,10 @@ export class TacacsPeer {
   }
 
   #serve(socket: Socket): void {
+    if (this.isAway) {
+      socket.destroy()
+      return
+    }
     this.connections++
     this.#sockets.add(socket)
     socket.on('close', () => this.#sockets.delete(socket))

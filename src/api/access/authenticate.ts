@@ -6,7 +6,7 @@ import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { mayActFor } from '../../identity/acting.ts'
-import type { Basis } from '../../identity/basis.ts'
+import { type Basis, earlierProof } from '../../identity/basis.ts'
 import { flawOfStanding } from '../../identity/standing.ts'
 import { looksLikeId } from '../../model/names.ts'
 import { isFrom } from '../../model/networks.ts'
@@ -45,10 +45,10 @@ async function byCookie({ deps, signIns }: Context, request: FastifyRequest, tok
   const now = deps.clock()
   const signIn = await signIns.use(token, now)
   const user = signIn && (await deps.store.users.find(signIn.userId))
+  const proof = user && earlierProof(user, signIn.secretRevision)
   const mayStay =
-    user &&
+    proof &&
     signIn.secretRevision === (user.secretRevision ?? 0) &&
-    user.userAuths.includes('local_password') &&
     !flawOfStanding(user, addressOf(request), now)
   if (!mayStay) {
     if (signIn) await signIns.end(token)
@@ -63,7 +63,7 @@ async function byCookie({ deps, signIns }: Context, request: FastifyRequest, tok
     basis: {
       userId: user.id,
       address: addressOf(request),
-      proof: { method: 'password', revision: signIn.secretRevision },
+      proof,
     },
   }
 }

@@ -70,7 +70,7 @@ export interface ApiDeps {
     Rotation,
     'attempted' | 'change' | 'changes' | 'changeDomain' | 'freed' | 'isChanging' | 'onReturn'
   >
-  identities: Pick<Identities, 'authenticate'>
+  identities: Pick<Identities, 'authenticate' | 'answer'>
   passwords: Pick<PasswordHasher, 'hash' | 'policy'>
   audit: Audit
   sessionControl: SessionControl

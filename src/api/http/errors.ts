@@ -45,6 +45,16 @@ export const ERRORS = {
     status: 401,
     description: 'the user name or the password is wrong, or the user may not sign in',
   },
+  second_factor_required: {
+    status: 401,
+    description:
+      'the sign-in needs one more round: answer the prompts of challenge with POST /session {"challenge": ID, "answers": […]}',
+  },
+  sign_in_unavailable: {
+    status: 503,
+    description:
+      'the servers that know the password of this user cannot be reached; nothing was counted against the user, try again in a few minutes',
+  },
   authentication_required: {
     status: 401,
     description: 'sign in with POST /session, or send a valid X-Auth-Key',
@@ -251,16 +261,26 @@ export interface ErrorDetail {
 }
 
 /** Body of every answer that is not a success. */
+/** One round of prompts of a sign-in. */
+export interface ErrorChallenge {
+  id: string
+  message: string
+  prompts: { text: string; echo: boolean }[]
+}
+
 export interface ErrorBody {
   error: ErrorCode
   description: string
   details: ErrorDetail[]
+  challenge?: ErrorChallenge
 }
 
 /** Thrown by handlers to answer with a code of the catalogue. */
 export class ApiError extends Error {
   readonly code: ErrorCode
   readonly details: ErrorDetail[]
+  /** Set for `second_factor_required`. */
+  challenge?: ErrorChallenge
 
   constructor(code: ErrorCode, details: ErrorDetail[] = []) {
     super(code)
@@ -271,6 +291,11 @@ export class ApiError extends Error {
   get status(): number {
     return ERRORS[this.code].status
   }
+}
+
+/** Makes the error that asks for a further round of a sign-in. */
+export function challengeError(challenge: ErrorChallenge): ApiError {
+  return Object.assign(new ApiError('second_factor_required'), { challenge })
 }
 
 /** Makes an error about one field. */

@@ -55,6 +55,21 @@ export const ErrorSchema = Type.Object(
         ),
       }),
     ),
+    challenge: Type.Optional(
+      Type.Object(
+        {
+          id: Type.String({ description: 'to repeat with the answers' }),
+          message: Type.String(),
+          prompts: Type.Array(
+            Type.Object({
+              text: Type.String(),
+              echo: Type.Boolean({ description: 'whether what is typed may be seen' }),
+            }),
+          ),
+        },
+        { description: 'of second_factor_required: one round of prompts' },
+      ),
+    ),
   },
   { title: 'Error' },
 )
@@ -153,7 +168,13 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
   if (isClients) request.log.debug('the client went away before its request was whole')
   if (LOGGED.includes(known.code) && known !== error) request.log.error({ err: error }, 'the request failed')
   if (PASSING.includes(known.code)) reply.header('retry-after', '5')
-  reply.code(known.status).type('application/json').send(errorBody(known.code, known.details))
+  reply
+    .code(known.status)
+    .type('application/json')
+    .send({
+      ...errorBody(known.code, known.details),
+      ...(known.challenge && { challenge: known.challenge }),
+    })
 }
 
 /** Answers bytes that are no HTTP request, below Fastify. */

@@ -2,7 +2,11 @@ import { type Static, Type } from 'typebox'
 import { sealExternal } from '../../identity/external-secrets.ts'
 import { METHOD_TYPES } from '../../identity/methods/registry.ts'
 import type { AuthDomain } from '../../model/external-auths.ts'
-import { EXTERNAL_AUTH_SECRETS, type ExternalAuth } from '../../model/external-auths.ts'
+import {
+  EXTERNAL_AUTH_SECRETS,
+  type ExternalAuth,
+  type ExternalAuthType,
+} from '../../model/external-auths.ts'
 import { nameKey } from '../../model/names.ts'
 import { type Id, USER_AUTHS } from '../../model/objects.ts'
 import { Secret } from '../../model/secret.ts'
@@ -14,12 +18,25 @@ import { registerCollection } from '../collection/collection.ts'
 import { announced, resource } from '../collection/resource.ts'
 import type { Api } from '../http/deps.ts'
 import { fieldError } from '../http/errors.ts'
-import { hostFlaw, Ldap, ldapOptionsOf, ldapShown } from '../schema/external-auth-options.ts'
+import {
+  hostFlaw,
+  Ldap,
+  ldapOptionsOf,
+  ldapShown,
+  Tacacs,
+  tacacsOptionsOf,
+  tacacsShown,
+} from '../schema/external-auth-options.ts'
 import { check, checkName, exact, name, names, oneOf, partial, shown, text } from '../schema/fields.ts'
 import { refuseBeyondOwn } from './users.ts'
 
 const MAX_SERVERS = 8
-const SECRETS = ['bind_password', 'client_key'] as const
+const SECRETS = ['bind_password', 'client_key', 'shared_secret'] as const
+/** Fields with the options of a type. */
+const SECTIONS = { LDAP: 'ldap', TACACS: 'tacacs' } as const satisfies Record<
+  (typeof METHOD_TYPES)[number],
+  string
+>
 const authenticationName = name('unique; also a sign-in method of users', 'directory')
 const host = Type.String({
   minLength: 1,
@@ -56,8 +73,10 @@ const Create = exact({
   description: Type.Optional(text('what the servers are')),
   timeout: Type.Optional(timeout),
   ldap: Type.Optional(Ldap),
+  tacacs: Type.Optional(Tacacs),
   bind_password: secret('password of ldap/bind_dn'),
   client_key: secret('PEM of the key of ldap/client_certificate'),
+  shared_secret: secret('secret that a TACACS+ server has for this client'),
 })
 const { type: _type, ...changeable } = Create.properties
 const Update = partial(exact(changeable))
@@ -71,6 +90,7 @@ const View = exact({
   description: Type.String(),
   timeout,
   ldap: Ldap,
+  tacacs: Tacacs,
   secrets: names('those that are set'),
 })
 
@@ -78,10 +98,30 @@ type Change = Pick<ExternalAuth, 'servers' | 'timeoutMs' | 'options' | 'descript
   authenticationName?: string
 }
 
+/** @throws ApiError `invalid_field` for options and secrets of another type */
+function refuseForeign(body: Static<typeof Update>, type: ExternalAuthType): void {
+  const own: readonly string[] = EXTERNAL_AUTH_SECRETS[type]
+  const foreign = [
+    ...Object.values(SECTIONS).filter((section) => section !== SECTIONS[type as keyof typeof SECTIONS]),
+    ...SECRETS.filter((one) => !own.includes(one)),
+  ]
+  for (const field of foreign) {
+    // An import has every column: an empty one says nothing.
+    const value = body[field]
+    const isSaid = value != null && (typeof value === 'string' || Object.keys(value).length > 0)
+    check(field, isSaid ? `servers of type ${type} have no such field` : undefined)
+  }
+}
+
 export function externalAuthResource(context: ResourceContext) {
   const { store, vault } = context.deps
 
-  const changeOf = async (body: Static<typeof Update>, own?: ExternalAuth): Promise<Change> => {
+  const changeOf = async (
+    body: Static<typeof Update>,
+    type: ExternalAuthType,
+    own?: ExternalAuth,
+  ): Promise<Change> => {
+    refuseForeign(body, type)
     const wanted = body.authentication_name
     await checkName('authentication_name', wanted, own, store.externalAuths, 'authenticationName')
     check(
@@ -97,7 +137,10 @@ export function externalAuthResource(context: ResourceContext) {
     ].map(({ host, port }) => ({ host, ...(port != null && { port }) }))
     for (const [at, { host }] of servers.entries())
       check(at === 0 ? 'host' : `backup_servers/${at - 1}/host`, hostFlaw(host))
-    const options = ldapOptionsOf(body.ldap ?? {}, own?.type === 'LDAP' ? own.options : undefined)
+    const options =
+      type === 'TACACS'
+        ? tacacsOptionsOf(body.tacacs ?? {}, own?.type === 'TACACS' ? own.options : undefined, servers)
+        : ldapOptionsOf(body.ldap ?? {}, own?.type === 'LDAP' ? own.options : undefined)
     return {
       ...(wanted !== undefined && { authenticationName: wanted }),
       description: body.description ?? own?.description ?? '',
@@ -113,7 +156,8 @@ export function externalAuthResource(context: ResourceContext) {
       !isMoved &&
       body.ldap?.ca_certificates === undefined &&
       body.ldap?.server_name === undefined &&
-      body.ldap?.security === undefined
+      body.ldap?.security === undefined &&
+      body.tacacs?.allow_public_networks !== true
     )
       return
     for (const one of SECRETS) {
@@ -127,7 +171,7 @@ export function externalAuthResource(context: ResourceContext) {
   }
   const secretsOf = (body: Static<typeof Update>): Map<string, Secret | undefined> =>
     new Map(
-      EXTERNAL_AUTH_SECRETS.LDAP.flatMap((one): [string, Secret | undefined][] => {
+      SECRETS.flatMap((one): [string, Secret | undefined][] => {
         const value = body[one]
         return value === undefined ? [] : [[one, value === null ? undefined : Secret.of(value)]]
       }),
@@ -157,7 +201,7 @@ export function externalAuthResource(context: ResourceContext) {
     create: {
       schema: Create,
       async plan(body) {
-        const change = await changeOf(body)
+        const change = await changeOf(body, body.type)
         return withSecrets(body.authentication_name, secretsOf(body), () =>
           store.externalAuths.create({
             ...change,
@@ -175,7 +219,7 @@ export function externalAuthResource(context: ResourceContext) {
         await refuseBeyondMappings(store, request, ({ externalAuthIds, secondaryAuthIds }) =>
           [...externalAuthIds, ...secondaryAuthIds].includes(old.id),
         )
-        const change = await changeOf(body, old)
+        const change = await changeOf(body, old.type, old)
         refuseMovedSecrets(body, old, change)
         return withSecrets(old.authenticationName, secretsOf(body), () =>
           store.externalAuths.update(old.id, change as Partial<ExternalAuth>, old),
@@ -195,6 +239,7 @@ export function externalAuthResource(context: ResourceContext) {
         description: auth.description,
         timeout: Math.round(auth.timeoutMs / 1000),
         ldap: auth.type === 'LDAP' ? ldapShown(auth.options) : {},
+        tacacs: auth.type === 'TACACS' ? tacacsShown(auth.options) : {},
         secrets: auth.secretNames,
       }
     },

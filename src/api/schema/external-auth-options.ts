@@ -3,7 +3,8 @@ import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import { type Static, Type } from 'typebox'
 import { userFilterFlaw } from '../../identity/methods/ldap/filter.ts'
-import type { ExternalServer, LdapOptions } from '../../model/external-auths.ts'
+import { isPrivate } from '../../identity/methods/tacacs/addresses.ts'
+import type { ExternalServer, LdapOptions, TacacsOptions } from '../../model/external-auths.ts'
 import { check, exact, oneOf, partial } from './fields.ts'
 
 const MAX_PEM = 65_536
@@ -84,6 +85,58 @@ export function ldapShown(options: LdapOptions) {
     user_filter: options.userFilter ?? null,
     group_base_dn: options.groupBaseDn ?? null,
     nested_groups: options.nestedGroups,
+  }
+}
+
+export const Tacacs = partial(
+  exact({
+    authentication: oneOf(['ascii', 'pap'], 'ascii, whose dialogue can ask on, unless given'),
+    single_connect: Type.Boolean({
+      description: 'default false; one connection for all, if the server agrees',
+    }),
+    authorization: Type.Boolean({
+      description: 'default true; asks for service=shell, which says the groups of a person',
+    }),
+    accounting: Type.Boolean({ description: "default false; reports every session's begin and end" }),
+    command_accounting: Type.Boolean({
+      description: 'default false; reports command lines as typed, secrets on them included',
+    }),
+    allow_public_networks: Type.Boolean({
+      description: 'default false; allows servers outside of private networks, though nothing is encrypted',
+    }),
+  }),
+)
+
+/** Returns the options as they will be. @throws ApiError `invalid_field` for a public address */
+export function tacacsOptionsOf(
+  body: Static<typeof Tacacs>,
+  old: TacacsOptions | undefined,
+  servers: readonly ExternalServer[],
+): TacacsOptions {
+  const allowPublicNetworks = body.allow_public_networks ?? old?.allowPublicNetworks ?? false
+  for (const [at, { host }] of servers.entries()) {
+    const isRefused = !allowPublicNetworks && isIP(host) !== 0 && !isPrivate(host)
+    const flaw = 'a public address, and TACACS+ is not encrypted: set tacacs/allow_public_networks'
+    check(at === 0 ? 'host' : `backup_servers/${at - 1}/host`, isRefused ? flaw : undefined)
+  }
+  return {
+    authentication: body.authentication ?? old?.authentication ?? 'ascii',
+    singleConnect: body.single_connect ?? old?.singleConnect ?? false,
+    authorization: body.authorization ?? old?.authorization ?? true,
+    accounting: body.accounting ?? old?.accounting ?? false,
+    commandAccounting: body.command_accounting ?? old?.commandAccounting ?? false,
+    allowPublicNetworks,
+  }
+}
+
+export function tacacsShown(options: TacacsOptions) {
+  return {
+    authentication: options.authentication,
+    single_connect: options.singleConnect,
+    authorization: options.authorization,
+    accounting: options.accounting,
+    command_accounting: options.commandAccounting,
+    allow_public_networks: options.allowPublicNetworks,
   }
 }
 

@@ -36,6 +36,15 @@ export const SESSIONS = {
     sentence: (f) =>
       `sign-in of ${who(f)} is locked${f.duration === undefined ? '' : ` for ${seconds(f.duration)}`}${because(f)}`,
   },
+  'auth.unavailable': {
+    severity: 'warning',
+    trap: false,
+    meaning:
+      'no server could judge a sign-in, which counts as no failure; `object` names the external authentications, `reason` is what each server did',
+    fields: ['user', ...CLIENT, 'protocol', 'method', 'reason', ...KEY, ...COUNTED],
+    sentence: (f) =>
+      `no server could judge the sign-in of ${who(f)} by ${f.method ?? '?'}${because(f)}${times(f)}`,
+  },
   'ticket.issue': {
     severity: 'notice',
     trap: false,

@@ -17,6 +17,12 @@ const subprotocolLabel = among(RIGHTS)
 const deletedLabel = among(['age', 'size', 'request'])
 const resultLabel = among(['success', 'failure', 'killed', 'lost'])
 
+const AUTH_RESULTS = {
+  'auth.success': 'success',
+  'auth.failure': 'failure',
+  'auth.unavailable': 'unavailable',
+} as const
+
 export type EventMetrics = ReturnType<typeof eventMetrics>
 
 /** Counters of events. */
@@ -88,10 +94,8 @@ export class MetricsSink {
     switch (code) {
       case 'auth.success':
       case 'auth.failure':
-        metrics.authentications.inc(
-          { method: methodLabel(fields.method), result: code === 'auth.success' ? 'success' : 'failure' },
-          times,
-        )
+      case 'auth.unavailable':
+        metrics.authentications.inc({ method: methodLabel(fields.method), result: AUTH_RESULTS[code] }, times)
         break
       case 'session.open':
         metrics.running.set(String(fields.session), protocolLabel(fields.protocol))

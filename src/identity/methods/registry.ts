@@ -7,9 +7,10 @@ import { openExternal } from '../external-secrets.ts'
 import type { HashSeal } from '../hashes.ts'
 import { LdapMethod } from './ldap/method.ts'
 import type { SignInMethod } from './method.ts'
+import { TacacsMethod } from './tacacs/method.ts'
 
 /** Types of servers that can be asked. */
-export const METHOD_TYPES = ['LDAP'] as const satisfies readonly ExternalAuthType[]
+export const METHOD_TYPES = ['LDAP', 'TACACS'] as const satisfies readonly ExternalAuthType[]
 
 /** Most methods that are kept open. */
 const MAX_KEPT = 256
@@ -32,6 +33,8 @@ export interface MethodOptions {
 export class MethodRegistry {
   readonly #options: MethodOptions
   readonly #kept = new Map<string, Kept>()
+  /** Methods that are being made: sign-ins at the same time share one. */
+  readonly #making = new Map<string, Promise<SignInMethod>>()
   #isClosed = false
 
   constructor(options: MethodOptions) {
@@ -43,6 +46,15 @@ export class MethodRegistry {
     const key = `${auth.id} ${JSON.stringify(attributes)}`
     const kept = this.#kept.get(key)
     if (kept && isDeepStrictEqual(kept.auth, auth)) return kept.method
+    const revision = `${key} ${JSON.stringify(auth)}`
+    const making =
+      this.#making.get(revision) ??
+      this.#replaced(key, auth, attributes).finally(() => this.#making.delete(revision))
+    this.#making.set(revision, making)
+    return await making
+  }
+
+  async #replaced(key: string, auth: ExternalAuth, attributes: AuthDomainAttributes): Promise<SignInMethod> {
     const method = await this.make(auth, attributes)
     if (this.#isClosed) throw new Error('the broker ends')
     this.#forget(key)
@@ -60,14 +72,21 @@ export class MethodRegistry {
       const bytes = sealed.get(name)
       return bytes && openExternal(vault, auth.id, name, bytes)
     }
+    const common = {
+      attributes,
+      now,
+      onFailure: (server: string, error: Error) => onFailure(auth.authenticationName, server, error),
+    }
+    if (auth.type === 'TACACS') {
+      const sharedSecret = secret('shared_secret')
+      return new TacacsMethod({ ...common, auth, secrets: { ...(sharedSecret && { sharedSecret }) } })
+    }
     if (auth.type !== 'LDAP') throw new Error(`servers of type ${auth.type} cannot be asked yet`)
     const [bindPassword, clientKey] = [secret('bind_password'), secret('client_key')]
     return new LdapMethod({
+      ...common,
       auth,
-      attributes,
       secrets: { ...(bindPassword && { bindPassword }), ...(clientKey && { clientKey }) },
-      now,
-      onFailure: (server, error) => onFailure(auth.authenticationName, server, error),
     })
   }
 

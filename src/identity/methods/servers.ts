@@ -4,6 +4,9 @@ import type { ExternalServer } from '../../model/external-auths.ts'
 /** Milliseconds for which a server that failed is left to single trials. */
 export const DEAD_MS = 15_000
 
+/** An error that a server itself reports: it cannot judge this attempt, but is there for others. */
+export class ReportedError extends Error {}
+
 interface Known<S> {
   server: S
   /** Milliseconds since the epoch of the last failure; 0: it works. */
@@ -40,7 +43,8 @@ export class ServerOrder<S = ExternalServer> {
         return answer
       } catch (error) {
         // A caller that gives up says nothing about the server.
-        if (!signal.aborted) known.failed = this.#now()
+        if (error instanceof ReportedError) known.failed = 0
+        else if (!signal.aborted) known.failed = this.#now()
         onFailure(known.server, error as Error)
       } finally {
         if (isTrial) known.isTried = false

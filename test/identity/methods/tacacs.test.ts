@@ -201,9 +201,9 @@ describe('an authorization', () => {
     ],
     ['that is an error decides nothing', { authorization: 17 }, { result: 'unavailable' }],
     [
-      'with a demand that is not understood decides nothing',
+      'with a demand that is not understood is a refusal',
       { args: { alice: ['idletime=5'] } },
-      { result: 'unavailable', reason: expect.stringContaining('idletime') },
+      { result: 'rejected', reason: 'not_allowed' },
     ],
     ['with an optional one is none', { args: { alice: ['idletime*5'] } }, { result: 'accepted' }],
   ])('%s', async (_title, options: TacacsPeerOptions, expected) => {
@@ -230,6 +230,17 @@ describe('an authorization', () => {
 })
 
 describe('a server', () => {
+  test('that reports an error is not taken for one that is down: others are asked, and it is the next time', async () => {
+    const first = await peerOf({ authorization: 17 })
+    const second = await peerOf()
+    const method = methodOf([first.port, second.port])
+    expect(await prove(method)).toMatchObject({ result: 'accepted' })
+    first.options.authorization = 1
+    const before = second.requests.length
+    expect(await prove(method)).toMatchObject({ result: 'accepted' })
+    expect(second.requests).toHaveLength(before)
+  })
+
   test('that is down is passed by, and remembered', async () => {
     const peer = await peerOf()
     const method = methodOf([await freePort(), peer.port])

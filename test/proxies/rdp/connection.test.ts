@@ -62,10 +62,10 @@ describe('the sign-in', () => {
 
   test.each([
     ['', 'ops1:root@win1', 'ops1:root@win1'],
-    ['CORP', 'ops1+root@win1', 'ops1+root@win1'],
-    ['', 'CORP\\ops1', 'ops1'],
+    ['CORP', 'ops1+root@win1', 'CORP\\ops1+root@win1'],
+    ['', 'CORP\\ops1', 'CORP\\ops1'],
     ['ops1:CORP', 'admin@win1', 'ops1:CORP\\admin@win1'],
-    ['CORP', 'ops1:CORP\\admin@win1', 'ops1:CORP\\admin@win1'],
+    ['CORP', 'ops1:CORP\\admin@win1', 'CORP\\ops1:CORP\\admin@win1'],
     ['', 'ops1%40corp:ro%3Aot@win1', 'ops1%40corp:ro%3Aot@win1'],
     ['', 'ops1@corp.example', 'ops1@corp.example'],
   ])('domain "%s" and login "%s" are the login string %s', async (domain, login, expected) => {

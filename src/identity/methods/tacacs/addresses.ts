@@ -18,15 +18,16 @@ const PRIVATE = [
 /** Addresses of one name that are tried. */
 const MAX_ADDRESSES = 8
 
+/** Whether an address belongs to a private network. */
+export const isPrivate = (address: string): boolean => isFrom(plainAddress(address), PRIVATE)
+
 /**
  * Returns the addresses that may be connected to, resolved now: the connection goes to these and not to the name again,
  * which could have changed meanwhile (DNS rebinding). @throws TacacsError
  */
 export async function allowedAddresses(host: string, allowPublicNetworks: boolean): Promise<string[]> {
   const found = isIP(host) ? [host] : (await lookup(host, { all: true })).map(({ address }) => address)
-  const allowed = allowPublicNetworks
-    ? found
-    : found.filter((address) => isFrom(plainAddress(address), PRIVATE))
+  const allowed = allowPublicNetworks ? found : found.filter(isPrivate)
   if (allowed.length === 0)
     throw new TacacsError(
       `expected an address of a private network, got ${found.join(', ')}: TACACS+ is not encrypted; reach it through a tunnel, or set \`allow_public_networks\``,

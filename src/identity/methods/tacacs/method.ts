@@ -11,7 +11,7 @@ import type {
   TestRequest,
   TestStep,
 } from '../method.ts'
-import { ServerOrder } from '../servers.ts'
+import { ReportedError, ServerOrder } from '../servers.ts'
 import { Dialogue, shown, type Turn } from './dialogue.ts'
 import {
   type AuthenticationReply,
@@ -182,7 +182,7 @@ export class TacacsMethod implements SignInMethod {
         this.#settings.onFailure(server.name, new TacacsError(`it asks for another ${ELSEWHERE[status]}`))
         return { result: 'rejected', reason: 'not_allowed' }
       case 'error':
-        throw new TacacsError(`${server.name} reports an error: ${shown(message, MAX_SAID)}`)
+        throw new ReportedError(`${server.name} reports an error: ${shown(message, MAX_SAID)}`)
       default:
         throw new TacacsError(`${server.name} asked a question (${status}) where PAP has none`)
     }
@@ -197,9 +197,14 @@ export class TacacsMethod implements SignInMethod {
     switch (reply.status) {
       case 'add':
       case 'replace':
-        return { result: 'accepted', person: personOf(caller.user, reply, attributes) }
+        try {
+          return { result: 'accepted', person: personOf(caller.user, reply, attributes) }
+        } catch (error) {
+          this.#settings.onFailure(server.name, error as Error)
+          return { result: 'rejected', reason: 'not_allowed' }
+        }
       case 'error':
-        throw new TacacsError(`${server.name} reports an error: ${shown(reply.message, MAX_SAID)}`)
+        throw new ReportedError(`${server.name} reports an error: ${shown(reply.message, MAX_SAID)}`)
       default:
         return { result: 'rejected', reason: 'not_allowed' }
     }

@@ -1,0 +1,149 @@
+/** Accounting at TACACS+ servers (RFC 8907 7): sessions as start and stop, and commands as they were recorded. */
+
+import { ServerOrder } from '../identity/methods/servers.ts'
+import { shown } from '../identity/methods/tacacs/dialogue.ts'
+import {
+  type ACCOUNTING_FLAGS,
+  type Argument,
+  accountingRequest,
+  type Caller,
+  MAX_SHORT,
+  readAccountingReply,
+} from '../identity/methods/tacacs/messages.ts'
+import { PORT_NAME, type TacacsSettings, tacacsServers } from '../identity/methods/tacacs/method.ts'
+import { TacacsError } from '../identity/methods/tacacs/packet.ts'
+import type { TacacsServer } from '../identity/methods/tacacs/server.ts'
+import type { AccountingRecord } from './record.ts'
+import { type AccountingSender, RecordRefused } from './sender.ts'
+
+/** Parts of one command line: `cmd`, and up to so many `cmd-arg`. The log's limit of a line needs nine. */
+const MAX_PARTS = 12
+const MAX_SAID = 200
+
+const FLAGS = {
+  start: 'start',
+  interim: 'watchdog',
+  stop: 'stop',
+  command: 'stop',
+} as const satisfies Record<AccountingRecord['kind'], keyof typeof ACCOUNTING_FLAGS>
+
+export class TacacsSender implements AccountingSender {
+  readonly kinds: readonly AccountingRecord['kind'][]
+  readonly #servers: TacacsServer[]
+  readonly #order: ServerOrder<TacacsServer>
+
+  constructor({ auth, secrets, now }: Pick<TacacsSettings, 'auth' | 'secrets' | 'now'>) {
+    const { accounting, commandAccounting } = auth.options
+    this.kinds = [
+      ...(accounting ? (['start', 'interim', 'stop'] as const) : []),
+      ...(commandAccounting ? (['command'] as const) : []),
+    ]
+    this.#servers = tacacsServers(auth, secrets.sharedSecret)
+    this.#order = new ServerOrder(this.#servers, now)
+  }
+
+  async reach(signal: AbortSignal): Promise<void> {
+    await this.#first((server) => server.reach(signal), signal)
+  }
+
+  async send(record: AccountingRecord, signal: AbortSignal): Promise<void> {
+    const body = accountingRequest(FLAGS[record.kind], callerOf(record), argumentsOf(record))
+    const { status, message } = await this.#first(
+      async (server) => readAccountingReply(await server.ask('accounting', 0, body, signal)),
+      signal,
+    )
+    if (status !== 'success')
+      throw new RecordRefused(`the server answers ${status.toUpperCase()}: ${shown(message, MAX_SAID)}`)
+  }
+
+  async close(): Promise<void> {
+    for (const server of this.#servers) server.close()
+  }
+
+  async #first<T>(ask: (server: TacacsServer) => Promise<T>, signal: AbortSignal): Promise<T> {
+    const reasons: string[] = []
+    const answer = await this.#order.first(
+      async (server) => ({ of: await ask(server) }),
+      (_server, error) => reasons.push(error.message),
+      signal,
+    )
+    if (!answer) throw new TacacsError(reasons.join('; ') || 'no server answered a moment ago')
+    return answer.of
+  }
+}
+
+function callerOf({ user, source }: AccountingRecord): Caller {
+  return { user: short(user), port: PORT_NAME, source: short(source) }
+}
+
+/** Returns the arguments of a record; times are in seconds since the epoch (RFC 8907 8.3). */
+function argumentsOf(record: AccountingRecord): Argument[] {
+  const { session, time, protocol, target } = record
+  const named: [string, string | number][] = [
+    ['task_id', session],
+    ['timezone', 'UTC'],
+    ['service', record.kind === 'command' ? 'shell' : 'connection'],
+    ['protocol', protocol],
+    ['target', target],
+  ]
+  switch (record.kind) {
+    case 'start':
+      named.push(['start_time', seconds(time)])
+      break
+    case 'interim':
+      named.push(['start_time', seconds(time - record.elapsed)], ['elapsed_time', seconds(record.elapsed)])
+      break
+    case 'stop': {
+      const { elapsed, bytesIn, bytesOut, result, reason } = record
+      if (elapsed !== undefined)
+        named.push(['start_time', seconds(time - elapsed)], ['elapsed_time', seconds(elapsed)])
+      named.push(
+        ['stop_time', seconds(time)],
+        ['bytes_in', bytesIn],
+        ['bytes_out', bytesOut],
+        ['bytes', bytesIn + bytesOut],
+        ['result', result],
+        ['reason', reason],
+      )
+      break
+    }
+    case 'command': {
+      const [first = '', ...rest] = parts(record.command)
+      named.push(['start_time', seconds(time)], ['result', record.result], ['cmd', first])
+      for (const part of rest) named.push(['cmd-arg', part])
+    }
+  }
+  return named
+    .filter(([, value]) => value !== '')
+    .map(([name, value]) => ({
+      name,
+      value: short(String(value), MAX_SHORT - name.length - 1),
+      isMandatory: true,
+    }))
+}
+
+const seconds = (ms: number): number => Math.max(0, Math.floor(ms / 1000))
+
+/** Returns the beginning of a text that fits, and no half character. */
+function short(text: string, bytes = MAX_SHORT): string {
+  if (text.length * 3 <= bytes) return text
+  let kept = ''
+  let used = 0
+  for (const character of text) {
+    used += Buffer.byteLength(character)
+    if (used > bytes) break
+    kept += character
+  }
+  return kept
+}
+
+/** Returns a line in pieces that fit into arguments. */
+function parts(line: string): string[] {
+  const all: string[] = []
+  for (let rest = line; rest !== '' && all.length < MAX_PARTS; ) {
+    const part = short(rest, MAX_SHORT - 'cmd-arg='.length)
+    all.push(part)
+    rest = rest.slice(part.length)
+  }
+  return all
+}

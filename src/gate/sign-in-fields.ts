@@ -1,0 +1,54 @@
+/** Sign-ins in the words of events and of the fronts. */
+import type { FieldsOf } from '../audit/events/catalogue.ts'
+import type { AuthenticateRequest, Challenge } from '../contract/gate.ts'
+import { apiKeyOf } from '../identity/basis.ts'
+import type { OfferedKey } from '../identity/certificate.ts'
+import { fingerprintOf } from '../identity/public-key.ts'
+import type { Outcome } from '../identity/sign-in.ts'
+import type { SignedIn } from './signed-in.ts'
+
+/** For the user: which server it is stands in the audit log. */
+export const UNAVAILABLE =
+  'the servers that know your password cannot be reached at the moment: try again in a few minutes'
+
+/** Returns the fields that identify the user. */
+export function whoFields({ user, source, basis }: SignedIn): FieldsOf<'session.denied'> {
+  const apiKey = apiKeyOf(basis)
+  return {
+    user,
+    ...(apiKey !== undefined && { api_key: apiKey }),
+    client_ip: source.address,
+    client_port: source.port,
+  }
+}
+
+/** Returns the key's fields; for a certificate also its key id, serial, and the authority's fingerprint. */
+export function keyFields({ key, certificate }: OfferedKey): FieldsOf<'auth.success'> {
+  const digest = fingerprintOf(key.blob)
+  if (!certificate) return { digest }
+  const { keyId, serial, authority } = certificate
+  return {
+    digest,
+    object_type: 'certificate',
+    object: `${keyId.toString('utf8')} (serial ${serial}, CA ${fingerprintOf(authority.blob)})`,
+  }
+}
+
+/** Names the servers that have judged a sign-in, or could not. */
+export function serverFields(names: readonly string[]): FieldsOf<'auth.unavailable'> {
+  return { object_type: 'external authentication', object: names.join(', ') }
+}
+
+/** Names what a dialogue belongs to: the connection, and the login string on it. */
+export function ownerOf({ login, protocol, source }: AuthenticateRequest): string {
+  return `${protocol} ${source.address} ${source.port} ${login}`
+}
+
+/** Converts a round of prompts to the fronts' form. */
+export function roundOf({
+  challenge: id,
+  message: instructions,
+  prompts,
+}: Extract<Outcome, { result: 'challenge' }>): Challenge {
+  return { id, title: '', instructions, prompts: prompts.map(({ text, echo }) => ({ text, echo })) }
+}

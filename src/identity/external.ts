@@ -1,0 +1,204 @@
+/** Proof of a password by servers: those of an authentication domain, or those that a local user names. */
+
+import { randomInt } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { AuthDomain } from '../model/external-auths.ts'
+import type { Id, User } from '../model/objects.ts'
+import { Secret } from '../model/secret.ts'
+import type { Store } from '../store/store.ts'
+import type { MethodAnswer, MethodAttempt, Person, SignInMethod } from './methods/method.ts'
+import type { MethodRegistry } from './methods/registry.ts'
+import { Turns } from './methods/turns.ts'
+import type { Proved } from './sign-in.ts'
+import { andThen, type Round, type Step } from './steps.ts'
+
+/** Milliseconds for all the servers of one method; a client has its own, shorter time for the whole sign-in. */
+const MAX_MS = 120_000
+/** Number of durations that are kept, and the longest that is kept of any, in milliseconds. */
+const MAX_TIMES = 32
+const MAX_TIME_MS = 2000
+
+export interface ExternalOptions {
+  store: Pick<Store, 'users' | 'authDomains' | 'externalAuths' | 'persons'>
+  registry: Pick<MethodRegistry, 'of'>
+}
+
+type DomainOfMethod = Pick<AuthDomain, 'attributes'>
+
+interface KnownMethod {
+  /** Name of the external authentication. */
+  name: string
+  method: SignInMethod
+  turns: Turns
+}
+
+/** A person as one server has accepted them. */
+interface Judged {
+  person: Person
+  by: string
+}
+
+export class External {
+  readonly #options: ExternalOptions
+  /** Durations of the last rejections by servers, in milliseconds. */
+  readonly #times: number[] = []
+  /** Of each external authentication. */
+  readonly #turns = new Map<Id, Turns>()
+
+  constructor(options: ExternalOptions) {
+    this.#options = options
+  }
+
+  get store(): ExternalOptions['store'] {
+    return this.#options.store
+  }
+
+  /** Proves a person of a domain: by its first server that can judge, then by each of its second factors. */
+  async byDomain(domain: AuthDomain, attempt: MethodAttempt, password: Secret): Promise<Step<Proved>> {
+    const first = await this.#byFirst(domain.externalAuthIds, domain, attempt, password)
+    return await andThen(first, async ({ person, by }) => {
+      const rest = await this.#bySecond(domain, domain.secondaryAuthIds, attempt, [by])
+      return await andThen(rest, (names) => this.#asUser(domain.id, person, names))
+    })
+  }
+
+  /** Proves a local user by the first of these external authentications that can judge. */
+  async byNames(
+    user: User,
+    names: readonly string[],
+    attempt: MethodAttempt,
+    password: Secret,
+  ): Promise<Step<Proved>> {
+    const first = await this.#byFirst(names, undefined, attempt, password)
+    return await andThen(first, async ({ by }) => ({ result: 'accepted', value: { user, by: [by] } }))
+  }
+
+  /**
+   * Takes as long as one of the last rejections by a server did: for a name that no server was asked about, so that the
+   * time does not show whether a name is a local user's.
+   */
+  async pretend(): Promise<void> {
+    if (this.#times.length > 0) await sleep(this.#times[randomInt(this.#times.length)]!)
+  }
+
+  async #byFirst(
+    ids: readonly (Id | string)[],
+    domain: DomainOfMethod | undefined,
+    attempt: MethodAttempt,
+    password: Secret,
+  ): Promise<Step<Judged>> {
+    const failed: Extract<Step<Judged>, { result: 'unavailable' }>[] = []
+    for (const id of ids) {
+      const step = await this.#ask(id, domain, attempt, (known, signal) =>
+        known.method.prove(attempt, password, signal),
+      )
+      if (step.result !== 'unavailable') return step
+      failed.push(step)
+    }
+    return {
+      result: 'unavailable',
+      server: failed.map(({ server }) => server).join(', '),
+      reason: failed.map(({ reason }) => reason).join('; ') || 'no server is configured',
+    }
+  }
+
+  /** Asks for each second factor what the user has for it: `names` are those that have judged already. */
+  async #bySecond(
+    domain: DomainOfMethod,
+    [id, ...rest]: readonly Id[],
+    attempt: MethodAttempt,
+    names: readonly string[],
+  ): Promise<Step<string[]>> {
+    if (id === undefined) return { result: 'accepted', value: [...names] }
+    const round: Round<Judged> = {
+      message: '',
+      prompts: [{ text: 'Second factor: ', echo: false }],
+      next: async ([code]) => {
+        // A server may send its code once it is asked with nothing.
+        const typed = code ?? Secret.of('')
+        return await this.#ask(id, domain, attempt, (known, signal) =>
+          known.method.prove(attempt, typed, signal),
+        )
+      },
+      close: () => undefined,
+    }
+    return await andThen({ result: 'challenge', round }, ({ by }) =>
+      this.#bySecond(domain, rest, attempt, [...names, by]),
+    )
+  }
+
+  async #asUser(domainId: Id, person: Person, by: readonly string[]): Promise<Step<Proved>> {
+    const user = await this.#options.store.persons.signedIn(domainId, person)
+    return user ? { result: 'accepted', value: { user, by } } : { result: 'rejected', reason: 'unmapped' }
+  }
+
+  async #ask(
+    id: Id | string,
+    domain: DomainOfMethod | undefined,
+    attempt: MethodAttempt,
+    ask: (known: KnownMethod, signal: AbortSignal) => Promise<MethodAnswer>,
+  ): Promise<Step<Judged>> {
+    let known: KnownMethod
+    try {
+      const { registry, store } = this.#options
+      const auth = await store.externalAuths.find(id)
+      if (!auth)
+        return { result: 'unavailable', server: id, reason: 'there is no such external authentication' }
+      const method = await registry.of(auth, domain?.attributes)
+      known = { name: auth.authenticationName, method, turns: this.#turnsOf(auth.id) }
+    } catch (error) {
+      return { result: 'unavailable', server: id, reason: (error as Error).message }
+    }
+    return await this.#judge(known, attempt, (signal) => ask(known, signal))
+  }
+
+  async #judge(
+    known: KnownMethod,
+    attempt: MethodAttempt,
+    ask: (signal: AbortSignal) => Promise<MethodAnswer>,
+  ): Promise<Step<Judged>> {
+    const server = known.name
+    const begin = performance.now()
+    const answer = await known.turns
+      .run(attempt.source, () => ask(AbortSignal.timeout(MAX_MS)))
+      .catch((error: Error): MethodAnswer => ({ result: 'unavailable', reason: error.message }))
+    switch (answer?.result) {
+      case undefined:
+        return { result: 'unavailable', server, reason: 'too many sign-ins wait for its servers' }
+      case 'accepted':
+        return { result: 'accepted', value: { person: answer.person, by: server } }
+      case 'rejected':
+        this.#note(performance.now() - begin)
+        return { result: 'rejected', reason: answer.reason }
+      case 'unavailable':
+        return { result: 'unavailable', server, reason: answer.reason }
+      case 'challenge':
+        return { result: 'challenge', round: this.#round(known, attempt, answer) }
+    }
+  }
+
+  #round(
+    known: KnownMethod,
+    attempt: MethodAttempt,
+    { message, prompts, state }: Extract<MethodAnswer, { result: 'challenge' }>,
+  ): Round<Judged> {
+    return {
+      message,
+      prompts,
+      next: (answers) =>
+        this.#judge(known, attempt, (signal) => known.method.answer(attempt, state, answers, signal)),
+      close: () => state.close(),
+    }
+  }
+
+  #turnsOf(id: Id): Turns {
+    const turns = this.#turns.get(id) ?? new Turns()
+    this.#turns.set(id, turns)
+    return turns
+  }
+
+  #note(time: number): void {
+    this.#times.push(Math.min(time, MAX_TIME_MS))
+    if (MAX_TIMES < this.#times.length) this.#times.shift()
+  }
+}

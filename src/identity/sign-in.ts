@@ -1,0 +1,65 @@
+/** Requests to sign in and their outcomes. */
+import type { User } from '../model/objects.ts'
+import type { AuthorityFlaw } from './authorities.ts'
+import type { MethodPrompt, MethodRefusal } from './methods/method.ts'
+import type { SignedRequest } from './signature.ts'
+import type { StandingFlaw } from './standing.ts'
+
+export type Proof =
+  | { method: 'password' | 'keyboard-interactive'; password: string }
+  | {
+      method: 'publickey'
+      /** Blob of the key or certificate, as offered. */
+      key: Uint8Array
+      /** Absent if the client only queries whether the key is acceptable. */
+      signed?: Pick<SignedRequest, 'data' | 'signature'>
+    }
+
+export interface SignIn {
+  /** The user's name: USER of the login string. */
+  user: string
+  /** The user-name field as the client sent it, whole: a signature covers it. */
+  login: string
+  /** The client's address. */
+  source: string
+  /** Names the connection, or what else a dialogue belongs to: answers from elsewhere are rejected. */
+  owner?: string
+  proof: Proof
+}
+
+/** Why a sign-in was refused: for the audit log, never for the client. */
+export type Refusal =
+  | 'used_signature'
+  | 'unknown_user'
+  | 'locked'
+  | 'method_not_allowed'
+  | 'wrong_password'
+  | 'wrong_ticket'
+  | 'unknown_key'
+  | 'bad_signature'
+  | 'busy'
+  /** The directory has accepted a person to whom no mapping gives anything. */
+  | 'unmapped'
+  /** Answers to a challenge that has ended, or from elsewhere. */
+  | 'no_challenge'
+  | 'too_many_rounds'
+  | AuthorityFlaw
+  | StandingFlaw
+  | MethodRefusal
+
+/** A sign-in that succeeded. */
+export interface Proved {
+  user: User
+  /** Names of the external authentications that have judged it; absent if none has. */
+  by?: readonly string[]
+}
+
+export type Outcome =
+  | ({ result: 'accepted' } & Proved)
+  | { result: 'key_acceptable' }
+  /** `locks`: this failure starts a lock-out, which has its own event. */
+  | { result: 'rejected'; reason: Refusal; locks: boolean }
+  /** A further round; `challenge` is the id that the answers repeat. */
+  | { result: 'challenge'; challenge: string; message: string; prompts: readonly MethodPrompt[] }
+  /** No server could judge, which counts as no failure. `server`: name of the external authentication. */
+  | { result: 'unavailable'; server: string; reason: string; isHidden: boolean }
