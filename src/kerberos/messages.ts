@@ -191,7 +191,7 @@ export function readTicket(bytes: Uint8Array): Ticket {
   return { realm: fields.text(1), service: fields.name(2), sealed: readSealed(fields.sequence(3)) }
 }
 
-/** What a ticket says, once it is decrypted by the service's key. */
+/** Content of a ticket, decrypted by the service's key. */
 export interface TicketPart {
   key: Key
   realm: string

@@ -29,6 +29,9 @@ const LIFE_MS = 600_000
 /** Milliseconds by which clocks may differ, as KDCs have it. */
 const SKEW_MS = 300_000
 
+/** Characters of an error's text that are said on. */
+const MAX_TEXT = 200
+
 /** An error that the KDC answered with. */
 export class KdcRefusal extends Error {
   override name = 'KdcRefusal'
@@ -37,10 +40,17 @@ export class KdcRefusal extends Error {
   readonly isOfService: boolean
 
   /** `serverTime`: milliseconds since the epoch. */
-  constructor({ code, serverTime, text }: Pick<KdcError, 'code' | 'serverTime' | 'text'>, now: number, isOfService = false) {
+  constructor(
+    { code, serverTime, text }: Pick<KdcError, 'code' | 'serverTime' | 'text'>,
+    now: number,
+    isOfService = false,
+  ) {
     const seconds = Math.round((serverTime - now) / 1000)
+    const said = text.slice(0, MAX_TEXT).replaceAll(/\p{Cc}/gu, ' ')
     const clock = ` (its clock is ${Math.abs(seconds)} s ${seconds < 0 ? 'behind' : 'ahead of'} ours)`
-    super(`the KDC answers${isOfService ? ' the request for our service' : ''} with error ${code}${text && `: ${text}`}${seconds === 0 ? '' : clock}`)
+    super(
+      `the KDC answers${isOfService ? ' the request for our service' : ''} with error ${code}${said && `: ${said}`}${seconds === 0 ? '' : clock}`,
+    )
     this.code = code
     this.isOfService = isOfService
   }

@@ -67,7 +67,7 @@ export class Kdc {
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
     const socket = createSocket({ type: family === 6 ? 'udp6' : 'udp4', signal })
     socket.once('message', resolve)
-    socket.once('error', reject)
+    socket.on('error', reject)
     // A connected socket takes datagrams of the KDC's address and port only.
     socket.connect(this.#options.port, address, () => socket.send(request))
     const close = () => {
@@ -78,7 +78,7 @@ export class Kdc {
 
   #byTcp({ address }: Address, request: Uint8Array, signal: AbortSignal): Promise<Buffer> {
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-    const socket = connect({ host: address, port: this.#options.port, signal } as Parameters<typeof connect>[0])
+    const socket = connect({ host: address, port: this.#options.port })
     const head = Buffer.alloc(4)
     head.writeUInt32BE(request.length)
     socket.write(Buffer.concat([head, request]))
@@ -97,6 +97,8 @@ export class Kdc {
         resolve(Buffer.concat(chunks).subarray(4, length + 4))
     })
     socket.on('error', reject)
+    // The caller has been told why.
+    signal.addEventListener('abort', () => socket.destroy(), { once: true })
     socket.on('close', () => reject(new Error('it closed the connection without a whole answer')))
     return promise.finally(() => socket.destroy())
   }

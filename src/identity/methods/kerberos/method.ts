@@ -1,10 +1,10 @@
 /** Sign-in by a password that a Kerberos KDC judges (RFC 4120); the KDC is proved by a key of ours. */
 import { Buffer } from 'node:buffer'
+import { type KeytabEntry, readKeytab } from '../../../kerberos/keytab.ts'
+import { readKdcAnswer } from '../../../kerberos/messages.ts'
+import { KdcRefusal, serviceOf, strangerRequest } from '../../../kerberos/password.ts'
 import type { ExternalAuth } from '../../../model/external-auths.ts'
 import type { Secret } from '../../../model/secret.ts'
-import { type KeytabEntry, readKeytab } from '../../../kerberos/keytab.ts'
-import { KdcRefusal, serviceOf, strangerRequest } from '../../../kerberos/password.ts'
-import { readKdcAnswer } from '../../../kerberos/messages.ts'
 import type {
   MethodAnswer,
   MethodAttempt,
@@ -71,7 +71,10 @@ export class KerberosMethod implements SignInMethod {
       either,
     )
     return (
-      answer ?? { result: 'unavailable', reason: failures.join('; ') || 'no KDC is left to be asked just now' }
+      answer ?? {
+        result: 'unavailable',
+        reason: failures.join('; ') || 'no KDC is left to be asked just now',
+      }
     )
   }
 
@@ -101,7 +104,9 @@ export class KerberosMethod implements SignInMethod {
         if (!isPlainName(userName)) throw new Error('expected a name without /, @, \\ and control characters')
         const answer = await this.#proveAt(kdc, userName, password, signal)
         if (answer.result !== 'accepted')
-          throw new Error(`expected a ticket, got ${answer.result === 'rejected' ? answer.reason : answer.result}`)
+          throw new Error(
+            `expected a ticket, got ${answer.result === 'rejected' ? answer.reason : answer.result}`,
+          )
         steps.push({ step, ok: true, detail: `signed in as ${userName}, and the KDC is proved` })
       } catch (error) {
         steps.push({ step, ok: false, detail: (error as Error).message.slice(0, MAX_DETAIL) })
