@@ -105,6 +105,8 @@ export const PEER_PACKAGES = [
   'samba-ad-dc',
   'samba-ad-provision',
   'samba-dsdb-modules',
+  'tshark',
+  'libauthen-tacacsplus-perl',
 ]
 
 const LOCK = '/run/lock/sallyport-peers.lock'

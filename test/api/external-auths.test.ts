@@ -224,3 +224,49 @@ test('a KDC has its realm, its service, and a keytab that is read before it is k
     expect([field, answer.body]).toMatchObject([field, { error: 'invalid_field', details: [{ field }] }])
   }
 })
+
+test('a TACACS+ server has options of its own, and stays in private networks unless told', async () => {
+  const tacacs = {
+    type: 'TACACS',
+    host: '10.0.0.49',
+    authentication_name: 'netops',
+    shared_secret: 'canary-7c',
+  }
+  const made = await must('POST', '/externalauths', { ...tacacs, tacacs: { accounting: true } })
+  expect(made).toMatchObject({
+    secrets: ['shared_secret'],
+    ldap: {},
+    tacacs: {
+      authentication: 'ascii',
+      single_connect: false,
+      authorization: true,
+      accounting: true,
+      command_accounting: false,
+      allow_public_networks: false,
+    },
+  })
+  const refused = async (body: object, field: string) => {
+    const answer = await call('PUT', '/externalauths/netops', body)
+    expect(answer).toMatchObject({ status: 400, body: { details: [{ field }] } })
+  }
+  await refused({ host: '192.0.2.49', shared_secret: 'x' }, 'host')
+  await refused({ backup_servers: [{ host: '2001:db8::49' }], shared_secret: 'x' }, 'backup_servers/0/host')
+  await refused({ host: '10.0.0.50' }, 'shared_secret')
+  await refused({ tacacs: { allow_public_networks: true } }, 'shared_secret')
+  await refused({ ldap: { base_dn: 'dc=lab' } }, 'ldap')
+  await refused({ bind_password: 'x' }, 'bind_password')
+  const told = { allow_public_networks: true, single_connect: true }
+  const moved = { host: '192.0.2.49', shared_secret: 'canary-7d', tacacs: told }
+  expect(await must('PUT', '/externalauths/netops', moved)).toMatchObject({
+    host: '192.0.2.49',
+    tacacs: { ...told, accounting: true },
+  })
+  expect(JSON.stringify(await must('GET', '/externalauths'))).not.toContain('canary')
+  const directory = await call('POST', '/externalauths', {
+    ...server,
+    authentication_name: 'other',
+    tacacs: { accounting: true },
+  })
+  expect(directory).toMatchObject({ status: 400, body: { details: [{ field: 'tacacs' }] } })
+  await must('DELETE', '/externalauths/netops')
+})

@@ -53,7 +53,9 @@ const PROGRAMS = {
   sshd: 'openssh-server',
   sshfs: 'sshfs',
   sudo: 'sudo',
+  text2pcap: 'tshark',
   tmux: 'tmux',
+  tshark: 'tshark',
   vim: 'vim',
   zsh: 'zsh',
   fish: 'fish',
@@ -139,6 +141,10 @@ const LIBRARIES = {
   'gss-ntlmssp': {
     file: `/usr/lib/${MULTIARCH}/gssntlmssp/gssntlmssp.so`,
     debian: 'gss-ntlmssp',
+  },
+  'authen-tacacsplus': {
+    file: `/usr/lib/${MULTIARCH}/perl5/5.36/Authen/TacacsPlus.pm`,
+    debian: 'libauthen-tacacsplus-perl',
   },
   libx11: { file: `/usr/lib/${MULTIARCH}/libX11.so.6`, debian: 'libx11-6' },
   libxfixes: { file: `/usr/lib/${MULTIARCH}/libXfixes.so.3`, debian: 'libxfixes3' },

@@ -2,21 +2,25 @@
  * Definitions of the tables. The rules are those of the API's resources; a table only adds how a row names
  * its object and its place.
  */
-import type { TObject } from 'typebox'
+import { type TObject, Type } from 'typebox'
+import type { AuthDomainMapping } from '../../model/external-auths.ts'
+import { groupKey } from '../../model/group-names.ts'
 import { nameKey } from '../../model/names.ts'
 import type { Account, Id } from '../../model/objects.ts'
-import type { Store } from '../../store/store.ts'
+import type { Page, Store } from '../../store/store.ts'
 import type { ApiRequest } from '../access/caller.ts'
 import type { ResourceContext } from '../access/context.ts'
 import type { CsvName } from '../access/table-names.ts'
 import { accountOf, localDomainOf } from '../collection/references.ts'
 import type { Resource } from '../collection/resource.ts'
 import { accountResource } from '../resources/accounts.ts'
+import { authDomainMappingResource, authDomainResource } from '../resources/auth-domains.ts'
 import { authorizationResource } from '../resources/authorizations.ts'
 import { checkoutPolicyResource } from '../resources/checkout-policies.ts'
 import { connectionPolicyResource } from '../resources/connection-policies.ts'
 import { deviceResource } from '../resources/devices.ts'
 import { domainResource, localDomainResource } from '../resources/domains.ts'
+import { externalAuthResource, SECTIONS } from '../resources/external-auths.ts'
 import { passwordChangePolicyResource } from '../resources/password-change-policies.ts'
 import { profileResource } from '../resources/profiles.ts'
 import { serviceResource } from '../resources/services.ts'
@@ -69,6 +73,12 @@ export function tableOf(name: CsvName, context: ResourceContext): Table {
       return single(name, passwordChangePolicyResource(context), ['password_change_policy_name'])
     case 'timeframes':
       return { ...single(name, timeframeResource(context), ['timeframe_name']), ...PERIOD_CELLS }
+    case 'externalauths':
+      return { ...single(name, externalAuthResource(context), ['authentication_name']), ...SERVER_CELLS }
+    case 'authdomains':
+      return single(name, authDomainResource(context), ['domain_name'])
+    case 'authdomainmappings':
+      return mappings(context, store)
     case 'users':
       return single(name, userResource(context), ['user_name'])
     case 'usergroups':
@@ -107,6 +117,82 @@ function single(name: CsvName, resource: AnyResource, key: readonly string[]): T
 function ofDevice(name: CsvName, resource: AnyResource, key: readonly string[]): Table {
   const columns = [DEVICE, ...columnsOf(resource.create.schema, resource.secrets)]
   return { name, columns, key, required: key, single: undefined, ofDevice: member(resource, key.at(-1)) }
+}
+
+/** Each further server is a text in the list of the cell: `ldap2:636`, `[2001:db8::1]:636`, or without a port. */
+const SERVER_CELLS: Pick<Table, 'finish' | 'written' | 'cellOf'> = {
+  finish(body) {
+    const texts = body['backup_servers'] as string[] | undefined
+    if (texts) body['backup_servers'] = texts.map(serverIn)
+    // Columns of other types are empty: an empty text, or null.
+    for (const section of Object.values(SECTIONS)) {
+      if (Object.values(body[section] ?? {}).every((cell) => cell === '' || cell === null))
+        delete body[section]
+    }
+    return undefined
+  },
+  written: (view) => ({
+    ...view,
+    backup_servers: (view['backup_servers'] as { host: string; port: number | null }[]).map(serverText),
+  }),
+  cellOf: (field) => (field.startsWith('backup_servers') ? 'backup_servers' : field),
+}
+
+function serverText({ host, port }: { host: string; port: number | null }): string {
+  if (port === null) return host
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}
+
+function serverIn(text: string): { host: string; port: number | null } {
+  const [, bracketed, plain, port] = /^(?:\[([^\]]*)\]|([^:]*)):(\d{1,5})$/.exec(text) ?? []
+  const host = bracketed ?? plain
+  return host === undefined ? { host: text, port: null } : { host, port: Number(port) }
+}
+
+/** Mappings stand alone in a table: a column names their domain. */
+function mappings(context: ResourceContext, store: Store): Table {
+  const resource = authDomainMappingResource(context)
+  const own = { ...resource.create.schema.properties }
+  const schema = Type.Object(
+    { auth_domain: Type.String({ minLength: 1, maxLength: 512 }), ...own },
+    { additionalProperties: false },
+  )
+  const at = (request: ApiRequest, domain: unknown): ApiRequest => ({
+    ...request,
+    params: { domain: String(domain) },
+  })
+  const domainOf = async (id: Id) => (await store.authDomains.find(id))?.domainName
+  const flat = {
+    ...resource,
+    create: {
+      schema,
+      plan: ({ auth_domain, ...body }: Body, request: ApiRequest) =>
+        resource.create.plan(body as Parameters<typeof resource.create.plan>[0], at(request, auth_domain)),
+    },
+    update: {
+      schema: Type.Partial(schema, { additionalProperties: false }),
+      plan: async (old: AuthDomainMapping, { auth_domain: _domain, ...body }: Body, request: ApiRequest) =>
+        resource.update.plan(old, body, at(request, await domainOf(old.authDomainId))),
+    },
+    list: (_request: ApiRequest, page: Page | undefined) => store.authDomainMappings.list(page),
+  } as unknown as AnyResource
+  const find = async (_request: ApiRequest, body: Body) => {
+    const domain = await store.authDomains.find(String(body['auth_domain']))
+    const group = await store.userGroups.find(String(body['user_group']))
+    if (!domain || !group) return undefined
+    const { items } = await store.authDomainMappings.list(undefined, domain.id)
+    const wanted = groupKey(String(body['external_group']))
+    return items.find((one) => one.userGroupId === group.id && groupKey(one.externalGroup) === wanted)
+  }
+  const key = ['auth_domain', 'user_group', 'external_group']
+  return {
+    name: 'authdomainmappings',
+    columns: columnsOf(schema, []),
+    key,
+    required: key,
+    single: { resource: flat, find },
+    ofDevice: undefined,
+  }
 }
 
 /** Separate columns of an account, in place of the API's `credentials`. */

@@ -18,8 +18,8 @@ import { referred, referredIds } from '../collection/references.ts'
 import { resource } from '../collection/resource.ts'
 import type { Api } from '../http/deps.ts'
 import { fieldError } from '../http/errors.ts'
-import { check, checkName, exact, name, names, oneOf, partial, shown, text } from '../schema/fields.ts'
-import { refuseBeyondMappings } from './external-auths.ts'
+import { check, checkName, exact, name, oneOf, partial, shown, text } from '../schema/fields.ts'
+import { refuseBeyondMappings, refuseOtherType } from './external-auths.ts'
 import { givenProfile, refuseBeyondOwn } from './users.ts'
 
 const MAX_AUTHS = 8
@@ -36,20 +36,21 @@ const Attributes = {
   group_attribute: attribute('the groups'),
   public_key_attribute: attribute('SSH public keys'),
 }
+const inOrder = (description: string) =>
+  Type.Array(Type.String({ maxLength: 512 }), { maxItems: MAX_AUTHS, description, 'x-ordered': true })
 const Fields = {
   description: text('who its persons are'),
   is_default: Type.Boolean({
     description:
       'whether names without a domain that are no local user are looked for here; one domain at most',
   }),
-  external_auths: names('asked in order: the next one only if one does not answer', MAX_AUTHS),
-  secondary_auth: names('asked after the first factor, all of them', MAX_AUTHS),
+  external_auths: inOrder('asked in order: the next one only if one does not answer'),
+  secondary_auth: inOrder('asked after the first factor, all of them'),
   ...Attributes,
   default_language: oneOf(AUTH_DOMAIN_LANGUAGES, 'where the server names none; en unless given'),
 }
 const Create = exact({ domain_name: domainName, type, ...partial(exact(Fields)).properties })
-const { type: _type, ...changeable } = Create.properties
-const Update = partial(exact(changeable))
+const Update = partial(Create)
 const View = exact({ ...shown, domain_name: domainName, type, ...Fields })
 
 const NAMES = {
@@ -83,6 +84,7 @@ export function authDomainResource(context: ResourceContext) {
   }
 
   const changeOf = async (body: Static<typeof Update>, type: AuthDomain['type'], own?: AuthDomain) => {
+    refuseOtherType(body.type, own)
     await checkName('domain_name', body.domain_name, own, store.authDomains, 'domainName')
     const attributes: AuthDomainAttributes = { ...own?.attributes }
     for (const [key, field] of ATTRIBUTES) {

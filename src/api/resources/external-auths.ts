@@ -36,8 +36,8 @@ import { refuseBeyondOwn } from './users.ts'
 
 const MAX_SERVERS = 8
 const SECRETS = ['bind_password', 'client_key', 'shared_secret', 'keytab'] as const
-/** Fields with the options of a type. */
-const SECTIONS = { LDAP: 'ldap', TACACS: 'tacacs', KERBEROS: 'kerberos' } as const satisfies Record<
+/** Fields with the options of each type. */
+export const SECTIONS = { LDAP: 'ldap', TACACS: 'tacacs', KERBEROS: 'kerberos' } as const satisfies Record<
   (typeof METHOD_TYPES)[number],
   string
 >
@@ -72,6 +72,7 @@ const Create = exact({
     Type.Array(Server, {
       maxItems: MAX_SERVERS - 1,
       description: 'asked in order when the first does not answer',
+      'x-ordered': true,
     }),
   ),
   description: Type.Optional(text('what the servers are')),
@@ -84,8 +85,7 @@ const Create = exact({
   shared_secret: secret('secret that a TACACS+ server has for this client'),
   keytab: secret('base64 of the keytab with the key of kerberos/service_principal'),
 })
-const { type: _type, ...changeable } = Create.properties
-const Update = partial(exact(changeable))
+const Update = partial(Create)
 const View = exact({
   ...shown,
   authentication_name: authenticationName,
@@ -128,6 +128,7 @@ export function externalAuthResource(context: ResourceContext) {
     type: ExternalAuthType,
     own?: ExternalAuth,
   ): Promise<Change> => {
+    refuseOtherType(body.type, own)
     refuseForeign(body, type)
     const wanted = body.authentication_name
     await checkName('authentication_name', wanted, own, store.externalAuths, 'authenticationName')
@@ -259,6 +260,16 @@ export function externalAuthResource(context: ResourceContext) {
     list: (_request, page) => store.externalAuths.list(page),
     find: (_request, ref) => store.externalAuths.find(ref),
   })
+}
+
+/** @throws ApiError `invalid_field` if the type is another one than that of the object */
+export function refuseOtherType(type: string | undefined, own: { type: string } | undefined): void {
+  if (type !== undefined && own && own.type !== type)
+    throw fieldError(
+      'invalid_field',
+      'type',
+      `it is of type ${own.type}, which does not change: make another one`,
+    )
 }
 
 /** @throws ApiError `forbidden` if a mapping of such a domain gives a profile with rights beyond the caller's */

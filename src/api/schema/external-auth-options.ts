@@ -32,6 +32,7 @@ export const Ldap = partial(
     base_dn: line('where persons are searched'),
     directory: oneOf(['active_directory', 'generic'], 'generic unless given'),
     login_attribute: Type.String({
+      minLength: 1,
       pattern: '^[A-Za-z][A-Za-z0-9-]{0,63}$',
       description:
         'attribute with the name of the sign-in; uid, or sAMAccountName in Active Directory, unless given',

@@ -1,0 +1,146 @@
+/** Persons of a real directory sign in at a whole bastion: over SSH and Telnet, and at the API. */
+import { Client } from 'ldapts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { LDAP_ADMIN, type Slapd, SUFFIX, startSlapd } from '../peers/directory.ts'
+import { ssh, sshTerminal } from '../peers/openssh.ts'
+import { describeWithPeers } from '../peers/program.ts'
+import { type CertificateFiles, certificateFiles } from '../peers/vnc/certificate.ts'
+import { bareTelnet, hangUp } from './bare-telnet.ts'
+import { type Bastion, startBastion } from './bastion.ts'
+
+const [RIGHT, NEXT] = ['Pass-of-alice', 'Another-Pass-9']
+const PEOPLE = `ou=people,${SUFFIX}`
+
+describeWithPeers('persons of a directory', ['slapd', 'sshd', 'ssh-keygen'], () => {
+  let certificate: CertificateFiles
+  let slapd: Slapd
+  let bastion: Bastion
+  const login = (user: string, password = RIGHT) =>
+    bastion.login({ user: `${user}+${bastion.account.name}@srv1`, password })
+  const session = (body: object) =>
+    bastion.broker.api<{ user?: string; error?: string }>('POST', '/session', body)
+
+  beforeAll(async () => {
+    certificate = await certificateFiles()
+    slapd = await startSlapd(
+      { alice: RIGHT, bob: 'Pass-of-bob', fresh: 'Old-Password1', other: 'Old-Password1' },
+      certificate,
+    )
+    const client = new Client({ url: `ldap://127.0.0.1:${slapd.ldap}`, strictDN: false })
+    await client.bind(LDAP_ADMIN.login, LDAP_ADMIN.password)
+    const member = ['alice', 'fresh', 'other'].map((name) => `uid=${name},${PEOPLE}`)
+    await client.add(`cn=staff,${SUFFIX}`, { objectClass: 'groupOfNames', cn: 'staff', member })
+    for (const name of ['fresh', 'other']) {
+      const { Attribute, Change } = await import('ldapts')
+      const modification = new Attribute({ type: 'pwdReset', values: ['TRUE'] })
+      await client.modify(`uid=${name},${PEOPLE}`, new Change({ operation: 'replace', modification }))
+    }
+    await client.unbind()
+    bastion = await startBastion({ broker: { terminals: {} } })
+    const { broker } = bastion
+    await broker.must('POST', '/externalauths', {
+      authentication_name: 'directory',
+      type: 'LDAP',
+      host: '127.0.0.1',
+      port: slapd.ldaps,
+      timeout: 5,
+      bind_password: LDAP_ADMIN.password,
+      ldap: { base_dn: SUFFIX, bind_dn: LDAP_ADMIN.login, ca_certificates: certificate.pem.cert },
+    })
+    await broker.must('POST', '/authdomains', {
+      domain_name: 'corp',
+      type: 'LDAP',
+      external_auths: ['directory'],
+    })
+    await broker.must('POST', '/authdomains/corp/mappings', {
+      user_group: 'ops1-srv1-users',
+      external_group: `cn=staff,${SUFFIX}`,
+    })
+  })
+  afterAll(async () => {
+    hangUp()
+    await bastion.stop()
+    await slapd.stop()
+    certificate.remove()
+  })
+
+  test('open a session under NAME@DOMAIN, named in either form; wrong, unknown and unmapped ones get one answer', async () => {
+    for (const name of ['alice@corp', 'CORP\\alice']) {
+      const run = await ssh(bastion.home, login(name), ['id', '-un'])
+      expect([name, run.code, run.stdout]).toEqual([name, 0, `${bastion.account.name}\n`])
+    }
+    expect((await bastion.closedSessions(2)).map(({ user }) => user)).toEqual(['alice@corp', 'alice@corp'])
+    const before = (await bastion.events('auth.failure')).length
+    const texts: string[] = []
+    for (const [name, password] of [
+      ['alice@corp', 'wrong'],
+      ['nobody@corp', RIGHT],
+      ['bob@corp', 'Pass-of-bob'],
+      ['nobody', RIGHT],
+    ] as const) {
+      const run = await ssh(bastion.home, login(name, password), ['true'])
+      texts.push(run.stderr.replaceAll(/\S+@127\.0\.0\.1/g, 'YOU'))
+      expect(run.code).toBe(255)
+    }
+    expect(new Set(texts).size).toBe(1)
+    const failures = (await bastion.events('auth.failure', before + 4)).slice(before)
+    expect(new Set(failures.map(({ reason }) => reason))).toEqual(
+      new Set(['wrong_password', 'unknown_user', 'unmapped']),
+    )
+  })
+
+  test('change a password that was reset, in keyboard-interactive rounds', async () => {
+    const terminal = sshTerminal(bastion.home, login('fresh@corp'), [], { typed: true })
+    await terminal.expect('assword: ')
+    terminal.send('Old-Password1\r')
+    await terminal.expect('New password: ')
+    terminal.send('short\r')
+    await terminal.expect('again: ')
+    terminal.send('short\r')
+    await terminal.expect('New password: ')
+    terminal.send(`${NEXT}\r`)
+    await terminal.expect('again: ')
+    terminal.send(`${NEXT}\r`)
+    await terminal.expect(bastion.account.prompt)
+    await terminal.close()
+    expect((await session({ user: 'fresh@corp', password: NEXT })).status).toBe(200)
+  })
+
+  test('are asked at the terminal of Telnet', async () => {
+    const telnet = await bareTelnet({ port: bastion.broker.ports.telnet! })
+    await telnet.sees('login: ')
+    telnet.type(`alice@corp+${bastion.account.name}@srv1\r`)
+    await telnet.sees('Password: ')
+    telnet.type(`${RIGHT}\r`)
+    await telnet.sees(bastion.account.prompt)
+  })
+
+  test('answer a challenge of the API, once', async () => {
+    const first = await session({ user: 'corp\\other', password: 'Old-Password1' })
+    expect(first).toMatchObject({ status: 401, body: { error: 'second_factor_required' } })
+    const { challenge } = first.body as { challenge?: { id: string; prompts: object[] } }
+    expect(challenge?.prompts).toHaveLength(2)
+    const answer = { challenge: challenge!.id, answers: [NEXT, NEXT] }
+    expect(await session(answer)).toMatchObject({ status: 200, body: { user: 'other@corp' } })
+    expect(await session(answer)).toMatchObject({ status: 401, body: { error: 'invalid_credentials' } })
+  })
+
+  test('hear that their directory is away, which counts as no failure', async () => {
+    await slapd.stop()
+    for (let i = 0; i < 12; i++)
+      expect(await session({ user: 'alice@corp', password: RIGHT })).toMatchObject({
+        status: 503,
+        body: { error: 'sign_in_unavailable' },
+      })
+    const telnet = await bareTelnet({ port: bastion.broker.ports.telnet! })
+    await telnet.sees('login: ')
+    telnet.type('alice@corp\r')
+    await telnet.sees('Password: ')
+    telnet.type(`${RIGHT}\r`)
+    await telnet.sees('cannot be reached at the moment')
+    expect((await ssh(bastion.home, bastion.login(), ['id', '-un'])).stdout).toBe(`${bastion.account.name}\n`)
+    const [event] = await bastion.events('auth.unavailable', 1)
+    expect(event).toMatchObject({ user: 'alice@corp', object: 'directory' })
+    expect(bastion.broker.log()).not.toContain(RIGHT)
+  })
+})
