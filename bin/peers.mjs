@@ -98,6 +98,8 @@ export const PEER_PACKAGES = [
   'swift-container',
   'swift-object',
   'slapd',
+  'krb5-kdc',
+  'krb5-admin-server',
   'mariadb-server-core',
   'samba',
   'samba-ad-dc',

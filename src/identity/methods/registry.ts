@@ -5,12 +5,13 @@ import type { Secret } from '../../model/secret.ts'
 import type { Store } from '../../store/store.ts'
 import { openExternal } from '../external-secrets.ts'
 import type { HashSeal } from '../hashes.ts'
+import { KerberosMethod } from './kerberos/method.ts'
 import { LdapMethod } from './ldap/method.ts'
 import type { SignInMethod } from './method.ts'
 import { TacacsMethod } from './tacacs/method.ts'
 
 /** Types of servers that can be asked. */
-export const METHOD_TYPES = ['LDAP', 'TACACS'] as const satisfies readonly ExternalAuthType[]
+export const METHOD_TYPES = ['LDAP', 'TACACS', 'KERBEROS'] as const satisfies readonly ExternalAuthType[]
 
 /** Most methods that are kept open. */
 const MAX_KEPT = 256
@@ -76,6 +77,11 @@ export class MethodRegistry {
       attributes,
       now,
       onFailure: (server: string, error: Error) => onFailure(auth.authenticationName, server, error),
+    }
+    if (auth.type === 'KERBEROS') {
+      const keytab = secret('keytab')
+      const { now, onFailure } = common
+      return new KerberosMethod({ auth, secrets: { ...(keytab && { keytab }) }, now, onFailure })
     }
     if (auth.type === 'TACACS') {
       const sharedSecret = secret('shared_secret')

@@ -1,10 +1,10 @@
-/** Accounting of real sessions at a TACACS+ server, which is away while the broker is killed. */
+/** Sign-ins by a TACACS+ server, and accounting of real sessions at it, while it is away and the broker is killed too. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Broker, startBroker } from '../peers/broker.ts'
-import { ssh } from '../peers/openssh.ts'
+import { ssh, sshTerminal } from '../peers/openssh.ts'
 import { describeWithPeers } from '../peers/program.ts'
 import { TacacsPeer } from '../peers/tacacs.ts'
 import { until } from '../until.ts'
@@ -12,14 +12,18 @@ import { type Bastion, startBastion } from './bastion.ts'
 
 const [START, STOP] = [2, 4]
 
-describeWithPeers('accounting', ['sshd', 'ssh'], () => {
+describeWithPeers('a TACACS+ server', ['sshd', 'ssh'], () => {
   let bastion: Bastion
   let again: Broker | undefined
   let peer: TacacsPeer
   const dataFolder = mkdtempSync(join(tmpdir(), 'sallyport-data-'))
 
   beforeAll(async () => {
-    peer = await TacacsPeer.start({ singleConnect: true })
+    peer = await TacacsPeer.start({
+      singleConnect: true,
+      users: { alice: 'Lab-Pass1', bob: 'Lab-Pass2' },
+      args: { alice: ['priv-lvl=15', 'groups=netops'] },
+    })
     bastion = await startBastion({ credential: 'password', broker: { dataFolder } })
   })
   afterAll(async () => {
@@ -91,14 +95,57 @@ describeWithPeers('accounting', ['sshd', 'ssh'], () => {
     expect(kinds(line)).toEqual([`${START}`, `${STOP} cmd`, `${STOP}`])
   })
 
+  const login = (user: string, password: string) =>
+    bastion.login({ user: `${user}+${bastion.account.name}@srv1`, password })
+
+  test('signs persons in who are in a mapped group, and says their sessions under NAME@DOMAIN', async () => {
+    await again!.must('POST', '/authdomains', {
+      domain_name: 'corp',
+      type: 'TACACS',
+      external_auths: ['netops'],
+    })
+    await again!.must('POST', '/authdomains/corp/mappings', {
+      user_group: 'ops1-srv1-users',
+      external_group: 'netops',
+    })
+    const line = 'echo by tacacs'
+    const run = await ssh(bastion.home, login('alice@corp', 'Lab-Pass1'), [line])
+    expect([run.code, run.stdout], run.stderr).toEqual([0, 'by tacacs\n'])
+    for (const [name, password] of [
+      ['alice@corp', 'wrong'],
+      ['bob@corp', 'Lab-Pass2'],
+      ['nobody@corp', 'Lab-Pass1'],
+    ] as const)
+      expect((await ssh(bastion.home, login(name, password), ['true'])).code).toBe(255)
+    await until('three records', () => (records(line).length >= 3 ? true : undefined))
+    expect(new Set(records(line).map(({ user }) => user))).toEqual(new Set(['alice@corp']))
+  })
+
+  test('asks on after the password, and hears the answer', async () => {
+    peer.options.code = '424242'
+    for (const [code, result] of [
+      ['424242', bastion.account.prompt],
+      ['1', /denied/i],
+    ] as const) {
+      const terminal = sshTerminal(bastion.home, login('alice@corp', 'Lab-Pass1'), [], { typed: true })
+      await terminal.expect('assword: ')
+      terminal.send('Lab-Pass1\r')
+      await terminal.expect('Code of your token: ')
+      terminal.send(`${code}\r`)
+      await terminal.expect(result)
+      await terminal.close()
+    }
+  })
+
   test('an object without accounting gets nothing more, and that is an event', async () => {
     await again!.must('PUT', '/externalauths/netops', {
       tacacs: { accounting: false, command_accounting: false },
     })
     await until('the end of the receiver', () => again!.log().includes('"sink.end"') || undefined)
     await ssh(bastion.home, bastion.login(), ['echo three'])
-    const rows = () => again!.must<unknown[]>('GET', '/sessions?status=closed')
-    await until('a third session', async () => ((await rows()).length === 3 ? true : undefined))
+    await until('no session that runs', async () =>
+      (await again!.must<unknown[]>('GET', '/sessions?status=current')).length === 0 ? true : undefined,
+    )
     expect(kinds('echo three')).toEqual([])
   })
 })
