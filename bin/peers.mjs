@@ -97,6 +97,8 @@ export const PEER_PACKAGES = [
   'swift-account',
   'swift-container',
   'swift-object',
+  'freeradius',
+  'freeradius-utils',
   'slapd',
   'mariadb-server-core',
   'samba',

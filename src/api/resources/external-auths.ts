@@ -23,6 +23,9 @@ import {
   Ldap,
   ldapOptionsOf,
   ldapShown,
+  Radius,
+  radiusOptionsOf,
+  radiusShown,
   Tacacs,
   tacacsOptionsOf,
   tacacsShown,
@@ -33,7 +36,7 @@ import { refuseBeyondOwn } from './users.ts'
 const MAX_SERVERS = 8
 const SECRETS = ['bind_password', 'client_key', 'shared_secret'] as const
 /** Fields with the options of each type. */
-export const SECTIONS = { LDAP: 'ldap', TACACS: 'tacacs' } as const satisfies Record<
+export const SECTIONS = { LDAP: 'ldap', RADIUS: 'radius', TACACS: 'tacacs' } as const satisfies Record<
   (typeof METHOD_TYPES)[number],
   string
 >
@@ -74,10 +77,11 @@ const Create = exact({
   description: Type.Optional(text('what the servers are')),
   timeout: Type.Optional(timeout),
   ldap: Type.Optional(Ldap),
+  radius: Type.Optional(Radius),
   tacacs: Type.Optional(Tacacs),
   bind_password: secret('password of ldap/bind_dn'),
   client_key: secret('PEM of the key of ldap/client_certificate'),
-  shared_secret: secret('secret that a TACACS+ server has for this client'),
+  shared_secret: secret('secret that a RADIUS or TACACS+ server has for this client'),
 })
 const Update = partial(Create)
 const View = exact({
@@ -90,6 +94,7 @@ const View = exact({
   description: Type.String(),
   timeout,
   ldap: Ldap,
+  radius: Radius,
   tacacs: Tacacs,
   secrets: names('those that are set'),
 })
@@ -141,7 +146,9 @@ export function externalAuthResource(context: ResourceContext) {
     const options =
       type === 'TACACS'
         ? tacacsOptionsOf(body.tacacs ?? {}, own?.type === 'TACACS' ? own.options : undefined, servers)
-        : ldapOptionsOf(body.ldap ?? {}, own?.type === 'LDAP' ? own.options : undefined)
+        : type === 'RADIUS'
+          ? radiusOptionsOf(body.radius ?? {}, own?.type === 'RADIUS' ? own.options : undefined)
+          : ldapOptionsOf(body.ldap ?? {}, own?.type === 'LDAP' ? own.options : undefined)
     return {
       ...(wanted !== undefined && { authenticationName: wanted }),
       description: body.description ?? own?.description ?? '',
@@ -240,6 +247,7 @@ export function externalAuthResource(context: ResourceContext) {
         description: auth.description,
         timeout: Math.round(auth.timeoutMs / 1000),
         ldap: auth.type === 'LDAP' ? ldapShown(auth.options) : {},
+        radius: auth.type === 'RADIUS' ? radiusShown(auth.options) : {},
         tacacs: auth.type === 'TACACS' ? tacacsShown(auth.options) : {},
         secrets: auth.secretNames,
       }
