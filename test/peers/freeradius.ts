@@ -34,7 +34,10 @@ export async function startFreeRadius({ host, signsReplies }: FreeRadiusOptions)
 &State := "${state}"
 &Prompt := ${prompt}
 }
-challenge`
+update control {
+&Response-Packet-Type := Access-Challenge
+}
+handled`
   write('dictionary', '')
   write(
     'users',
@@ -76,6 +79,12 @@ secret = ${RADIUS_SECRET}
 require_message_authenticator = yes
 }
 modules {
+always reject {
+rcode = reject
+}
+always handled {
+rcode = handled
+}
 pap {
 }
 files {

@@ -2,7 +2,7 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import type { Secret } from '../../../model/secret.ts'
-import { RadiusError, type Reply } from './packet.ts'
+import { CODES, RadiusError, type Reply } from './packet.ts'
 import { type Question, RadiusSocket } from './socket.ts'
 
 export const RADIUS_PORT = 1812
@@ -35,7 +35,10 @@ export class RadiusServer {
 
   /** Asks, and returns the proved reply. @throws RadiusError */
   async ask(question: Question, signal: AbortSignal): Promise<Reply> {
-    const { sharedSecret, requireMessageAuthenticator, timeoutMs, tries } = this.#options
+    const { sharedSecret, timeoutMs, tries } = this.#options
+    // No right hangs on the answer to Status-Server, which older servers never sign.
+    const requireMessageAuthenticator =
+      this.#options.requireMessageAuthenticator && question.code !== CODES.statusServer
     if (!sharedSecret || sharedSecret.length === 0)
       throw new RadiusError(`${this.name}: expected a \`shared_secret\`, got none`)
     if (this.#asking >= MAX_ASKING)
