@@ -97,6 +97,8 @@ export const PEER_PACKAGES = [
   'swift-account',
   'swift-container',
   'swift-object',
+  'freeradius',
+  'freeradius-utils',
   'slapd',
   'krb5-kdc',
   'krb5-admin-server',

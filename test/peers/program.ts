@@ -91,6 +91,8 @@ const PROGRAMS = {
   mosh: 'mosh',
   samba: 'samba',
   'samba-tool': 'samba-common-bin',
+  freeradius: 'freeradius',
+  radclient: 'freeradius-utils',
   slapd: 'slapd',
   unbound: 'unbound',
   initdb: 'postgresql-15',

@@ -26,7 +26,7 @@ const MAX_AUTHS = 8
 const domainName = name('unique; persons are NAME@DOMAIN', 'corp')
 const type = oneOf(METHOD_TYPES, 'of all its external_auths')
 const attribute = (what: string) =>
-  Type.Union([Type.String({ pattern: '^[A-Za-z][A-Za-z0-9;:-]{0,63}$' }), Type.Null()], {
+  Type.Union([Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9;:-]{0,63}$' }), Type.Null()], {
     description: `the server's attribute of ${what}; null: the type's usual one`,
   })
 const Attributes = {

@@ -27,6 +27,9 @@ import {
   Ldap,
   ldapOptionsOf,
   ldapShown,
+  Radius,
+  radiusOptionsOf,
+  radiusShown,
   Tacacs,
   tacacsOptionsOf,
   tacacsShown,
@@ -37,10 +40,12 @@ import { refuseBeyondOwn } from './users.ts'
 const MAX_SERVERS = 8
 const SECRETS = ['bind_password', 'client_key', 'shared_secret', 'keytab'] as const
 /** Fields with the options of each type. */
-export const SECTIONS = { LDAP: 'ldap', TACACS: 'tacacs', KERBEROS: 'kerberos' } as const satisfies Record<
-  (typeof METHOD_TYPES)[number],
-  string
->
+export const SECTIONS = {
+  LDAP: 'ldap',
+  RADIUS: 'radius',
+  TACACS: 'tacacs',
+  KERBEROS: 'kerberos',
+} as const satisfies Record<(typeof METHOD_TYPES)[number], string>
 const authenticationName = name('unique; also a sign-in method of users', 'directory')
 const host = Type.String({
   minLength: 1,
@@ -78,11 +83,12 @@ const Create = exact({
   description: Type.Optional(text('what the servers are')),
   timeout: Type.Optional(timeout),
   ldap: Type.Optional(Ldap),
+  radius: Type.Optional(Radius),
   tacacs: Type.Optional(Tacacs),
   kerberos: Type.Optional(Kerberos),
   bind_password: secret('password of ldap/bind_dn'),
   client_key: secret('PEM of the key of ldap/client_certificate'),
-  shared_secret: secret('secret that a TACACS+ server has for this client'),
+  shared_secret: secret('secret that a RADIUS or TACACS+ server has for this client'),
   keytab: secret('base64 of the keytab with the key of kerberos/service_principal'),
 })
 const Update = partial(Create)
@@ -96,6 +102,7 @@ const View = exact({
   description: Type.String(),
   timeout,
   ldap: Ldap,
+  radius: Radius,
   tacacs: Tacacs,
   kerberos: Kerberos,
   secrets: names('those that are set'),
@@ -151,7 +158,9 @@ export function externalAuthResource(context: ResourceContext) {
         ? kerberosOptionsOf(body.kerberos ?? {}, own?.type === 'KERBEROS' ? own.options : undefined)
         : type === 'TACACS'
           ? tacacsOptionsOf(body.tacacs ?? {}, own?.type === 'TACACS' ? own.options : undefined, servers)
-          : ldapOptionsOf(body.ldap ?? {}, own?.type === 'LDAP' ? own.options : undefined)
+          : type === 'RADIUS'
+            ? radiusOptionsOf(body.radius ?? {}, own?.type === 'RADIUS' ? own.options : undefined)
+            : ldapOptionsOf(body.ldap ?? {}, own?.type === 'LDAP' ? own.options : undefined)
     return {
       ...(wanted !== undefined && { authenticationName: wanted }),
       description: body.description ?? own?.description ?? '',
@@ -250,6 +259,7 @@ export function externalAuthResource(context: ResourceContext) {
         description: auth.description,
         timeout: Math.round(auth.timeoutMs / 1000),
         ldap: auth.type === 'LDAP' ? ldapShown(auth.options) : {},
+        radius: auth.type === 'RADIUS' ? radiusShown(auth.options) : {},
         tacacs: auth.type === 'TACACS' ? tacacsShown(auth.options) : {},
         kerberos: auth.type === 'KERBEROS' ? kerberosShown(auth.options) : {},
         secrets: auth.secretNames,

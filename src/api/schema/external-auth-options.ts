@@ -4,6 +4,7 @@ import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import { type Static, Type } from 'typebox'
 import { userFilterFlaw } from '../../identity/methods/ldap/filter.ts'
+import { isSendable } from '../../identity/methods/radius/person.ts'
 import { isPrivate } from '../../identity/methods/tacacs/addresses.ts'
 import { readKeytab } from '../../kerberos/keytab.ts'
 import { serviceOf } from '../../kerberos/password.ts'
@@ -11,6 +12,7 @@ import type {
   ExternalServer,
   KerberosOptions,
   LdapOptions,
+  RadiusOptions,
   TacacsOptions,
 } from '../../model/external-auths.ts'
 import { check, exact, oneOf, partial } from './fields.ts'
@@ -94,6 +96,44 @@ export function ldapShown(options: LdapOptions) {
     user_filter: options.userFilter ?? null,
     group_base_dn: options.groupBaseDn ?? null,
     nested_groups: options.nestedGroups,
+  }
+}
+
+export const Radius = partial(
+  exact({
+    nas_identifier: orNull('name under which the bastion asks; null: sallyport', 253),
+    require_message_authenticator: Type.Boolean({
+      description:
+        'default true; false for an old server only, whose answers can then be forged (CVE-2024-3596)',
+    }),
+    tries: Type.Integer({
+      minimum: 1,
+      maximum: 10,
+      description: 'times that a request is sent to each server within the timeout; 3 unless given',
+    }),
+  }),
+)
+
+/** Returns the options as they will be. @throws ApiError `invalid_field` */
+export function radiusOptionsOf(body: Static<typeof Radius>, old: RadiusOptions | undefined): RadiusOptions {
+  const nasIdentifier =
+    body.nas_identifier === undefined ? old?.nasIdentifier : (body.nas_identifier ?? undefined)
+  const isFlawed = nasIdentifier !== undefined && !isSendable(nasIdentifier)
+  check('radius/nas_identifier', isFlawed ? 'expected 1 to 253 octets without control characters' : undefined)
+  return {
+    ...(nasIdentifier !== undefined && { nasIdentifier }),
+    requireMessageAuthenticator:
+      body.require_message_authenticator ?? old?.requireMessageAuthenticator ?? true,
+    tries: body.tries ?? old?.tries ?? 3,
+    ...(old?.accountingPort !== undefined && { accountingPort: old.accountingPort }),
+  }
+}
+
+export function radiusShown(options: RadiusOptions) {
+  return {
+    nas_identifier: options.nasIdentifier ?? null,
+    require_message_authenticator: options.requireMessageAuthenticator,
+    tries: options.tries,
   }
 }
 

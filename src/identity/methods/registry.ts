@@ -8,10 +8,16 @@ import type { HashSeal } from '../hashes.ts'
 import { KerberosMethod } from './kerberos/method.ts'
 import { LdapMethod } from './ldap/method.ts'
 import type { SignInMethod } from './method.ts'
+import { RadiusMethod } from './radius/method.ts'
 import { TacacsMethod } from './tacacs/method.ts'
 
 /** Types of servers that can be asked. */
-export const METHOD_TYPES = ['LDAP', 'TACACS', 'KERBEROS'] as const satisfies readonly ExternalAuthType[]
+export const METHOD_TYPES = [
+  'LDAP',
+  'RADIUS',
+  'TACACS',
+  'KERBEROS',
+] as const satisfies readonly ExternalAuthType[]
 
 /** Most methods that are kept open. */
 const MAX_KEPT = 256
@@ -87,7 +93,10 @@ export class MethodRegistry {
       const sharedSecret = secret('shared_secret')
       return new TacacsMethod({ ...common, auth, secrets: { ...(sharedSecret && { sharedSecret }) } })
     }
-    if (auth.type !== 'LDAP') throw new Error(`servers of type ${auth.type} cannot be asked yet`)
+    if (auth.type === 'RADIUS') {
+      const sharedSecret = secret('shared_secret')
+      return new RadiusMethod({ ...common, auth, secrets: { ...(sharedSecret && { sharedSecret }) } })
+    }
     const [bindPassword, clientKey] = [secret('bind_password'), secret('client_key')]
     return new LdapMethod({
       ...common,

@@ -1,0 +1,152 @@
+/** FreeRADIUS as a server of sign-ins, which asks some persons for codes after the password. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort, startDaemon } from './process.ts'
+import { findProgram } from './program.ts'
+
+export const RADIUS_SECRET = 'lab-secret'
+
+export interface FreeRadius {
+  port: number
+  log(): string
+  stop(): Promise<void>
+}
+
+export interface FreeRadiusOptions {
+  /** Address of loopback. */
+  host: '127.0.0.1' | '::1'
+  /** Answers without it, if false, as servers before CVE-2024-3596 do. */
+  signsReplies: boolean
+}
+
+/**
+ * Starts it with alice (in the groups netops and "dba, senior"), long (password of 128 octets), framed (for another
+ * service) and otto, who is asked for the codes 123456 and 654321.
+ */
+export async function startFreeRadius({ host, signsReplies }: FreeRadiusOptions): Promise<FreeRadius> {
+  const folder = mkdtempSync(join(tmpdir(), 'sallyport-freeradius-'))
+  const port = await freePort()
+  const write = (name: string, text: string) => writeFileSync(join(folder, name), text)
+  const sign = signsReplies ? 'update reply {\n&Message-Authenticator := 0x00\n}' : ''
+  const ask = (text: string, state: string, prompt: string) => `update reply {
+&Reply-Message := "${text}"
+&State := "${state}"
+&Prompt := ${prompt}
+}
+update control {
+&Response-Packet-Type := Access-Challenge
+}
+handled`
+  write('dictionary', '')
+  write(
+    'users',
+    `alice Cleartext-Password := "Älice-Pass1"
+\tFilter-Id += "netops", Filter-Id += "dba, senior", Class += "class-1", Cisco-AVPair += "shell:roles=net"
+long Cleartext-Password := "${'p'.repeat(128)}"
+framed Cleartext-Password := "Framed-Pass1"
+\tService-Type = Framed-User
+otto Cleartext-Password := "Otto-Pass1"
+`,
+  )
+  write(
+    'radiusd.conf',
+    `prefix = /usr
+name = lab
+logdir = ${folder}
+run_dir = ${folder}
+pidfile = ${folder}/pid
+libdir = /usr/lib/freeradius
+max_request_time = 5
+cleanup_delay = 1
+log {
+destination = stdout
+auth = yes
+}
+security {
+status_server = yes
+reject_delay = 0
+}
+thread pool {
+start_servers = 1
+max_servers = 2
+min_spare_servers = 1
+max_spare_servers = 1
+}
+client loopback {
+ipaddr = ${host === '::1' ? '::1' : '127.0.0.1'}
+secret = ${RADIUS_SECRET}
+require_message_authenticator = yes
+}
+modules {
+always reject {
+rcode = reject
+}
+always handled {
+rcode = handled
+}
+pap {
+}
+files {
+usersfile = ${folder}/users
+}
+}
+server lab {
+listen {
+type = auth
+${host === '::1' ? 'ipv6addr' : 'ipaddr'} = ${host}
+port = ${port}
+}
+authorize {
+if (&State) {
+if (&State == "first" && &User-Password == "123456") {
+${ask('Next code:', 'second', 'Echo')}
+}
+elsif (&State == "second" && &User-Password == "654321") {
+update control {
+&Auth-Type := Accept
+}
+}
+else {
+reject
+}
+}
+else {
+files
+pap
+}
+}
+authenticate {
+Auth-Type PAP {
+pap
+if (&User-Name == "otto") {
+${ask('A code was sent.\\nYour code:', 'first', 'No-Echo')}
+}
+}
+}
+post-auth {
+${sign}
+Post-Auth-Type REJECT {
+${sign}
+}
+Post-Auth-Type Challenge {
+${sign}
+}
+}
+}
+`,
+  )
+  const daemon = await startDaemon(
+    findProgram('freeradius'),
+    ['-f', '-l', 'stdout', '-d', folder],
+    /Ready to process requests/,
+  )
+  return {
+    port,
+    log: daemon.log,
+    stop: async () => {
+      await daemon.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
