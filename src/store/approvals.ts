@@ -14,6 +14,7 @@ import {
 import type { Id } from '../model/objects.ts'
 import { reaches } from '../model/profiles.ts'
 import { inTransaction } from './engine/commits.ts'
+import { jsonList, jsonObject } from './engine/json.ts'
 import { keptQuery } from './engine/kept-query.ts'
 import type { ApprovalAnswerRow, ApprovalRow, Db, StoreContext } from './migrations/schema.ts'
 import { profileRepository } from './profiles.ts'
@@ -40,16 +41,11 @@ export const APPROVAL_FIELDS = {
 
 export function approvalRepository(context: StoreContext): ApprovalRepository {
   const { db, newId } = context
-  const ofState = (state: ApprovalState) => db.selectFrom('approvals').selectAll().where('state', '=', state)
-  const whole = async (from: Db, rows: readonly ApprovalRow[]): Promise<Approval[]> => {
-    const answers = await answersOf(
-      from,
-      rows.map(({ id }) => id),
-    )
-    return rows.map((row) => approval(row, answers.get(row.id) ?? []))
+  const ofState = (state: ApprovalState) => wholeRows(db).where('state', '=', state)
+  const find = async (from: Db, id: Id): Promise<Approval | undefined> => {
+    const [row] = await rowOf(from, id)
+    return row && whole(row)
   }
-  const find = async (from: Db, id: Id): Promise<Approval | undefined> =>
-    (await whole(from, await rowOf(from, id)))[0]
   /** Changes the approval by what `work` makes of it. */
   const change = (
     id: Id,
@@ -76,8 +72,8 @@ export function approvalRepository(context: StoreContext): ApprovalRepository {
       const known: Approval[] = []
       for (let at = 0; at < ids.length; at += TOGETHER) {
         const some = ids.slice(at, at + TOGETHER)
-        const rows = await db.selectFrom('approvals').selectAll().where('id', 'in', some).execute()
-        known.push(...(await whole(db, rows)))
+        const rows = await wholeRows(db).where('id', 'in', some).execute()
+        known.push(...rows.map(whole))
       }
       return known
     },
@@ -124,7 +120,7 @@ export function approvalRepository(context: StoreContext): ApprovalRepository {
         .orderBy('created', 'desc')
         .limit(MAX_OF_USER)
         .execute()
-      return whole(db, rows)
+      return rows.map(whole)
     },
 
     async overdue(now, limit) {
@@ -133,7 +129,7 @@ export function approvalRepository(context: StoreContext): ApprovalRepository {
         .orderBy('answer_by')
         .limit(limit)
         .execute()
-      return whole(db, rows)
+      return rows.map(whole)
     },
 
     async waitingAt(limit, except) {
@@ -142,7 +138,7 @@ export function approvalRepository(context: StoreContext): ApprovalRepository {
         .where('connection', '<>', except)
         .limit(limit)
         .execute()
-      return whole(db, rows)
+      return rows.map(whole)
     },
 
     async detach(process) {
@@ -221,7 +217,26 @@ const MAX_OF_USER = 100
 /** Sessions and checkouts that are named with a page of approvals. */
 const MAX_CAME_OF = 10_000
 
-const rowOf = keptQuery((db: Db, id: Id) => db.selectFrom('approvals').selectAll().where('id', '=', id))
+/** Rows with their answers, in one statement: between two, an answer could come that the row does not know yet. */
+function wholeRows(db: Db) {
+  return db.selectFrom('approvals').selectAll('approvals').select(ANSWERS.as('answers'))
+}
+
+const ANSWER = jsonObject(
+  ['user_id', sql`a.user_id`],
+  ['user_name', sql`a.user_name`],
+  ['approved', sql`a.approved`],
+  ['comment', sql`a.comment`],
+  ['time', sql`a.time`],
+  ['api_key', sql`a.api_key`],
+)
+const ANSWERS = sql<string>`(select ${jsonList(ANSWER, sql`a.time, a.user_id`)} from approval_answers a where a.approval_id = approvals.id)`
+
+function whole(row: ApprovalRow & { answers: string }): Approval {
+  return approval(row, (JSON.parse(row.answers) as Omit<ApprovalAnswerRow, 'approval_id'>[]).map(answer))
+}
+
+const rowOf = keptQuery((db: Db, id: Id) => wholeRows(db).where('id', '=', id))
 
 const countPending = keptQuery((db: Db) =>
   db.selectFrom('approvals').select(sql<number>`count(*)`.as('total')).where('state', '=', 'pending'),
@@ -411,7 +426,7 @@ const answerRow = (id: Id, one: Answer): ApprovalAnswerRow => ({
   api_key: one.apiKey,
 })
 
-const answer = (row: ApprovalAnswerRow): Answer => ({
+const answer = (row: Omit<ApprovalAnswerRow, 'approval_id'>): Answer => ({
   userId: row.user_id,
   userName: row.user_name,
   approved: row.approved !== 0,

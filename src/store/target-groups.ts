@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
 import type { Id, TargetGroup, TargetKind } from '../model/objects.ts'
-import { jsonList, jsonPair } from './engine/json.ts'
+import { jsonList, jsonObject } from './engine/json.ts'
 import { setLinks } from './links.ts'
 import type { Db, GroupRow, StoreContext } from './migrations/schema.ts'
 import { namedRepository } from './named.ts'
@@ -93,7 +93,7 @@ export function targetGroupRepository(context: StoreContext): Repository<TargetG
   })
 }
 
-const TARGET = jsonPair(['accountId', sql`t.account_id`], ['serviceId', sql`t.service_id`])
+const TARGET = jsonObject(['accountId', sql`t.account_id`], ['serviceId', sql`t.service_id`])
 
 function select(db: Db) {
   return db

@@ -10,9 +10,9 @@ export function jsonList(value: Sql, order: Sql): RawBuilder<string> {
   })
 }
 
-/** Returns the JSON object with these two members. */
-export function jsonPair(first: [name: string, value: Sql], second: [name: string, value: Sql]): Sql {
-  const members = sql.join([first, second].flatMap(([name, value]) => [sql.lit(name), value]))
+/** Returns the JSON object with these members. */
+export function jsonObject(...parts: readonly [name: string, value: Sql][]): Sql {
+  const members = sql.join(parts.flatMap(([name, value]) => [sql.lit(name), value]))
   return either({ sqlite: sql`json_object(${members})`, postgres: sql`json_build_object(${members})` })
 }
 
