@@ -100,6 +100,8 @@ export const PEER_PACKAGES = [
   'freeradius',
   'freeradius-utils',
   'slapd',
+  'krb5-kdc',
+  'krb5-admin-server',
   'mariadb-server-core',
   'samba',
   'samba-ad-dc',

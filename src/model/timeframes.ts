@@ -178,7 +178,9 @@ export function lastsUntil(
   const isEndless = ({ timeframes }: (typeof rows)[number]) =>
     timeframes.length === 0 || isInOvertime(timeframes, begin, now)
   if (held.some(isEndless)) return NEVER
-  return stateAt(together(rows.map(({ timeframes }) => timeframes)), now).until ?? NEVER
+  const until = stateAt(together(rows.map(({ timeframes }) => timeframes)), now).until ?? NEVER
+  // The clock was set back within the window: overtime is judged from the begin on.
+  return now < begin && begin < until ? lastsUntil(rows, begin, begin) : until
 }
 
 /** Whether it is the name of a time zone: no offset, which knows no daylight saving. */

@@ -1,5 +1,6 @@
 /** Servers of sign-in, authentication domains and mappings, over the API. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { keytabOf } from '../kerberos/keytab.ts'
 import { certificateFiles } from '../peers/vnc/certificate.ts'
 import { type Harness, startHarness } from './harness.ts'
 
@@ -202,6 +203,48 @@ test('persons are no users of the API, and their names are taken', async () => {
     expect((await call('DELETE', `/users/${ref}`)).status).toBe(404)
   }
   expect((await call('POST', '/users', { user_name: 'ann@other' })).status).toBe(409)
+})
+
+test('a KDC has its realm, its service, and a keytab that is read before it is kept', async () => {
+  const keytab = keytabOf([
+    { realm: 'LAB.TEST', components: ['host', 'b.lab'], version: 2, type: 18, key: Buffer.alloc(32, 0x5e) },
+  ]).toString('base64')
+  const kerberos = { realm: 'LAB.TEST', service_principal: 'host/b.lab' }
+  const kdc = { authentication_name: 'kdc', type: 'KERBEROS', host: 'kdc1.lab', kerberos, keytab }
+  const made = await must('POST', '/externalauths', kdc)
+  expect(made).toMatchObject({ kerberos, secrets: ['keytab'], ldap: {}, tacacs: {} })
+  expect(JSON.stringify(made)).not.toContain(keytab)
+  for (const [field, change] of [
+    ['keytab', { keytab: 'AAAA' }],
+    ['kerberos/realm', { kerberos: { ...kerberos, realm: 'A B' } }],
+    ['kerberos/service_principal', { kerberos: { ...kerberos, service_principal: 'host/b.lab@OTHER' } }],
+    ['shared_secret', { shared_secret: 'x' }],
+  ] as const) {
+    const answer = await call('POST', '/externalauths', { ...kdc, authentication_name: 'bad', ...change })
+    expect([field, answer.body]).toMatchObject([field, { error: 'invalid_field', details: [{ field }] }])
+  }
+})
+
+test('a RADIUS server has options of its own, and must sign its replies unless told', async () => {
+  const base = { type: 'RADIUS', host: '10.0.0.18', authentication_name: 'codes', shared_secret: 'canary-9e' }
+  const made = await must('POST', '/externalauths', base)
+  const radius = { nas_identifier: null, require_message_authenticator: true, tries: 3 }
+  expect(made).toMatchObject({ radius, secrets: ['shared_secret'], ldap: {}, tacacs: {} })
+  expect(JSON.stringify(made)).not.toContain('canary')
+  const told = { nas_identifier: 'bastion1', require_message_authenticator: false, tries: 1 }
+  expect(await must('PUT', '/externalauths/codes', { radius: told })).toMatchObject({ radius: told })
+  expect(await must('PUT', '/externalauths/codes', { radius: { tries: 2 } })).toMatchObject({
+    radius: { ...told, tries: 2 },
+  })
+  for (const [field, body] of [
+    ['radius/nas_identifier', { radius: { nas_identifier: 'ä'.repeat(127) } }],
+    ['radius/tries', { radius: { tries: 11 } }],
+    ['shared_secret', { host: '10.0.0.19' }],
+    ['tacacs', { tacacs: { accounting: true } }],
+  ] as const) {
+    const answer = await call('PUT', '/externalauths/codes', body)
+    expect([field, answer]).toMatchObject([field, { status: 400, body: { details: [{ field }] } }])
+  }
 })
 
 test('a TACACS+ server has options of its own, and stays in private networks unless told', async () => {

@@ -29,6 +29,7 @@ export const TIERS: readonly Tier[] = [
       'src/model': { isPure: true, may: [] },
       'src/balancers': { isPure: true, may: ['src/model'] },
       'src/ssh-wire': { isPure: true, may: ['proxies/bytes'] },
+      'src/kerberos': { isPure: true, may: ['proxies/bytes'] },
       'src/threads': { may: [] },
       'recordings/container': { may: ['src/model', 'src/threads'] },
       'src/contract': { may: ['recordings/container', 'src/audit/events', 'src/confine', 'src/model'] },
@@ -403,7 +404,7 @@ export const TIERS: readonly Tier[] = [
         may: ['src/model', 'src/search', 'src/store/engine', 'src/store/migrations', 'src/store/postgres'],
       },
       'src/access': { isPure: true, may: ['src/model', 'src/store'] },
-      'src/identity': { may: ['src/dns', 'src/model', 'src/ssh-wire', 'src/store'] },
+      'src/identity': { may: ['src/dns', 'src/kerberos', 'src/model', 'src/ssh-wire', 'src/store'] },
       'src/vault': { may: ['src/access', 'src/model', 'src/store', 'src/store/engine', 'src/threads'] },
       'src/audit/journal': {
         may: [
@@ -542,7 +543,7 @@ export const TIERS: readonly Tier[] = [
           'src/store',
         ],
       },
-      'src/api/schema': { may: ['src/api/http', 'src/identity', 'src/model'] },
+      'src/api/schema': { may: ['src/api/http', 'src/identity', 'src/kerberos', 'src/model'] },
       'src/api/collection': {
         may: [
           'src/api/access',

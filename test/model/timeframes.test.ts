@@ -246,6 +246,16 @@ describe('overtime of several groups', () => {
     return timeframes.some((one) => one.isOvertimable && holds(one, end - 60 * MINUTE))
   }
 
+  it('counts after the clock was set back within the window', () => {
+    const window = { ...rule('UTC', { startTime: '00:00', endTime: '02:00' }), isOvertimable: true }
+    expect(lastsUntil([{ timeframes: [window] }], midnight + 60 * MINUTE, midnight)).toBe(
+      Number.POSITIVE_INFINITY,
+    )
+    expect(lastsUntil([{ timeframes: [window] }], midnight + 180 * MINUTE, midnight)).toBe(
+      midnight + 120 * MINUTE,
+    )
+  })
+
   it('is that of each alone, and a checkout ends in the hour in which the last of them does', () => {
     fc.assert(
       fc.property(

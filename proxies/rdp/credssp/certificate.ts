@@ -1,9 +1,9 @@
 /** CredSSP's use of a TLS certificate (X.509, RFC 5280): its public key and the hash for channel bindings. */
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
+import { contextTag, DerReader, TAG } from '../../bytes/der.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { channelBindingsHash } from '../ntlm/keys.ts'
-import { contextTag, DerReader, TAG } from './der.ts'
 
 const WHAT = 'certificate'
 

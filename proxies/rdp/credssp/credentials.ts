@@ -1,10 +1,10 @@
 /** TSCredentials (MS-CSSP 2.2.1.2): the credentials that a client sends once both sides are authenticated. */
 import type { Buffer } from 'node:buffer'
 import { Secret } from '../../../src/model/secret.ts'
+import { context, contextTag, DerReader, integer, octets, sequence, TAG } from '../../bytes/der.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { utf16Bytes, utf16Text } from '../codec/utf16.ts'
 import { CredSspError } from '../gss/errors.ts'
-import { context, contextTag, DerReader, integer, octets, sequence, TAG } from './der.ts'
 
 export interface TsCredentials {
   /** Empty for a local account of the target. */

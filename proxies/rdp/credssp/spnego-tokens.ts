@@ -1,8 +1,8 @@
 /** The tokens of SPNEGO (RFC 4178 4.2), read and written. */
 import { Buffer } from 'node:buffer'
+import { context, contextTag, DerReader, der, octets, sequence, TAG } from '../../bytes/der.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { SPNEGO_OID } from '../gss/oids.ts'
-import { context, contextTag, DerReader, der, octets, sequence, TAG } from './der.ts'
 
 /** Mechanisms in a list: Windows offers four. */
 export const MECHANISM_LIMIT = 16

@@ -1,7 +1,7 @@
 /** TSRequest (MS-CSSP 2.2.1), the only message of CredSSP, versions 2 to 6. */
 import { Buffer } from 'node:buffer'
+import { context, contextTag, DerReader, integer, octets, readHead, sequence, TAG } from '../../bytes/der.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
-import { context, contextTag, DerReader, integer, octets, readHead, sequence, TAG } from './der.ts'
 
 /** Bytes of a message: Kerberos tickets have up to 48 KiB. */
 export const TS_REQUEST_LIMIT = 64 * 1024

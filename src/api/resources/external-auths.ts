@@ -20,6 +20,10 @@ import type { Api } from '../http/deps.ts'
 import { fieldError } from '../http/errors.ts'
 import {
   hostFlaw,
+  Kerberos,
+  kerberosOptionsOf,
+  kerberosShown,
+  keytabFlaw,
   Ldap,
   ldapOptionsOf,
   ldapShown,
@@ -34,12 +38,14 @@ import { check, checkName, exact, name, names, oneOf, partial, shown, text } fro
 import { refuseBeyondOwn } from './users.ts'
 
 const MAX_SERVERS = 8
-const SECRETS = ['bind_password', 'client_key', 'shared_secret'] as const
+const SECRETS = ['bind_password', 'client_key', 'shared_secret', 'keytab'] as const
 /** Fields with the options of each type. */
-export const SECTIONS = { LDAP: 'ldap', RADIUS: 'radius', TACACS: 'tacacs' } as const satisfies Record<
-  (typeof METHOD_TYPES)[number],
-  string
->
+export const SECTIONS = {
+  LDAP: 'ldap',
+  RADIUS: 'radius',
+  TACACS: 'tacacs',
+  KERBEROS: 'kerberos',
+} as const satisfies Record<(typeof METHOD_TYPES)[number], string>
 const authenticationName = name('unique; also a sign-in method of users', 'directory')
 const host = Type.String({
   minLength: 1,
@@ -79,9 +85,11 @@ const Create = exact({
   ldap: Type.Optional(Ldap),
   radius: Type.Optional(Radius),
   tacacs: Type.Optional(Tacacs),
+  kerberos: Type.Optional(Kerberos),
   bind_password: secret('password of ldap/bind_dn'),
   client_key: secret('PEM of the key of ldap/client_certificate'),
   shared_secret: secret('secret that a RADIUS or TACACS+ server has for this client'),
+  keytab: secret('base64 of the keytab with the key of kerberos/service_principal'),
 })
 const Update = partial(Create)
 const View = exact({
@@ -96,6 +104,7 @@ const View = exact({
   ldap: Ldap,
   radius: Radius,
   tacacs: Tacacs,
+  kerberos: Kerberos,
   secrets: names('those that are set'),
 })
 
@@ -143,12 +152,15 @@ export function externalAuthResource(context: ResourceContext) {
     ].map(({ host, port }) => ({ host, ...(port != null && { port }) }))
     for (const [at, { host }] of servers.entries())
       check(at === 0 ? 'host' : `backup_servers/${at - 1}/host`, hostFlaw(host))
+    if (body.keytab != null) check('keytab', keytabFlaw(body.keytab))
     const options =
-      type === 'TACACS'
-        ? tacacsOptionsOf(body.tacacs ?? {}, own?.type === 'TACACS' ? own.options : undefined, servers)
-        : type === 'RADIUS'
-          ? radiusOptionsOf(body.radius ?? {}, own?.type === 'RADIUS' ? own.options : undefined)
-          : ldapOptionsOf(body.ldap ?? {}, own?.type === 'LDAP' ? own.options : undefined)
+      type === 'KERBEROS'
+        ? kerberosOptionsOf(body.kerberos ?? {}, own?.type === 'KERBEROS' ? own.options : undefined)
+        : type === 'TACACS'
+          ? tacacsOptionsOf(body.tacacs ?? {}, own?.type === 'TACACS' ? own.options : undefined, servers)
+          : type === 'RADIUS'
+            ? radiusOptionsOf(body.radius ?? {}, own?.type === 'RADIUS' ? own.options : undefined)
+            : ldapOptionsOf(body.ldap ?? {}, own?.type === 'LDAP' ? own.options : undefined)
     return {
       ...(wanted !== undefined && { authenticationName: wanted }),
       description: body.description ?? own?.description ?? '',
@@ -249,6 +261,7 @@ export function externalAuthResource(context: ResourceContext) {
         ldap: auth.type === 'LDAP' ? ldapShown(auth.options) : {},
         radius: auth.type === 'RADIUS' ? radiusShown(auth.options) : {},
         tacacs: auth.type === 'TACACS' ? tacacsShown(auth.options) : {},
+        kerberos: auth.type === 'KERBEROS' ? kerberosShown(auth.options) : {},
         secrets: auth.secretNames,
       }
     },

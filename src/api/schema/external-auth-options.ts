@@ -1,11 +1,20 @@
 /** Options of servers that judge sign-ins, by their types: fields of the API, and what is stored of them. */
+import { Buffer } from 'node:buffer'
 import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import { type Static, Type } from 'typebox'
 import { userFilterFlaw } from '../../identity/methods/ldap/filter.ts'
 import { isSendable } from '../../identity/methods/radius/person.ts'
 import { isPrivate } from '../../identity/methods/tacacs/addresses.ts'
-import type { ExternalServer, LdapOptions, RadiusOptions, TacacsOptions } from '../../model/external-auths.ts'
+import { readKeytab } from '../../kerberos/keytab.ts'
+import { serviceOf } from '../../kerberos/password.ts'
+import type {
+  ExternalServer,
+  KerberosOptions,
+  LdapOptions,
+  RadiusOptions,
+  TacacsOptions,
+} from '../../model/external-auths.ts'
 import { check, exact, oneOf, partial } from './fields.ts'
 
 const MAX_PEM = 65_536
@@ -177,6 +186,50 @@ export function tacacsShown(options: TacacsOptions) {
     accounting: options.accounting,
     command_accounting: options.commandAccounting,
     allow_public_networks: options.allowPublicNetworks,
+  }
+}
+
+const PRINCIPAL = /^[A-Za-z0-9._$-]+(\/[A-Za-z0-9._-]+)*(@[A-Za-z0-9._-]+)?$/
+
+export const Kerberos = partial(
+  exact({
+    realm: line('realm of the persons, mostly in capitals: EXAMPLE.ORG', 255),
+    service_principal: line(
+      'service whose key is in keytab, such as host/bastion.example.org: it proves that the KDC is the real one',
+    ),
+  }),
+)
+
+/** Returns the options as they will be. @throws ApiError `invalid_field` */
+export function kerberosOptionsOf(
+  body: Static<typeof Kerberos>,
+  old: KerberosOptions | undefined,
+): KerberosOptions {
+  const realm = body.realm ?? old?.realm ?? ''
+  const servicePrincipal = body.service_principal ?? old?.servicePrincipal ?? ''
+  check('kerberos/realm', /^[A-Za-z0-9._-]+$/.test(realm) ? undefined : 'say the realm, such as EXAMPLE.ORG')
+  const isService =
+    PRINCIPAL.test(servicePrincipal) && !serviceOf(servicePrincipal, realm).join('').includes('@')
+  const flaw = `say a service of the realm, such as host/bastion.example.org`
+  check('kerberos/service_principal', isService ? undefined : flaw)
+  return { realm, servicePrincipal }
+}
+
+export function kerberosShown({ realm, servicePrincipal }: KerberosOptions) {
+  return { realm, service_principal: servicePrincipal }
+}
+
+/** Returns what is wrong with a keytab in base64, or undefined. */
+export function keytabFlaw(keytab: string): string | undefined {
+  const bytes = Buffer.from(keytab, 'base64')
+  try {
+    const keys = readKeytab(bytes)
+    for (const { key } of keys) key.bytes.fill(0)
+    return keys.length === 0 ? 'no AES key is in the keytab' : undefined
+  } catch (error) {
+    return `expected a keytab in base64: ${(error as Error).message}`
+  } finally {
+    bytes.fill(0)
   }
 }
 

@@ -5,13 +5,19 @@ import type { Secret } from '../../model/secret.ts'
 import type { Store } from '../../store/store.ts'
 import { openExternal } from '../external-secrets.ts'
 import type { HashSeal } from '../hashes.ts'
+import { KerberosMethod } from './kerberos/method.ts'
 import { LdapMethod } from './ldap/method.ts'
 import type { SignInMethod } from './method.ts'
 import { RadiusMethod } from './radius/method.ts'
 import { TacacsMethod } from './tacacs/method.ts'
 
 /** Types of servers that can be asked. */
-export const METHOD_TYPES = ['LDAP', 'RADIUS', 'TACACS'] as const satisfies readonly ExternalAuthType[]
+export const METHOD_TYPES = [
+  'LDAP',
+  'RADIUS',
+  'TACACS',
+  'KERBEROS',
+] as const satisfies readonly ExternalAuthType[]
 
 /** Most methods that are kept open. */
 const MAX_KEPT = 256
@@ -78,6 +84,11 @@ export class MethodRegistry {
       now,
       onFailure: (server: string, error: Error) => onFailure(auth.authenticationName, server, error),
     }
+    if (auth.type === 'KERBEROS') {
+      const keytab = secret('keytab')
+      const { now, onFailure } = common
+      return new KerberosMethod({ auth, secrets: { ...(keytab && { keytab }) }, now, onFailure })
+    }
     if (auth.type === 'TACACS') {
       const sharedSecret = secret('shared_secret')
       return new TacacsMethod({ ...common, auth, secrets: { ...(sharedSecret && { sharedSecret }) } })
@@ -86,7 +97,6 @@ export class MethodRegistry {
       const sharedSecret = secret('shared_secret')
       return new RadiusMethod({ ...common, auth, secrets: { ...(sharedSecret && { sharedSecret }) } })
     }
-    if (auth.type !== 'LDAP') throw new Error(`servers of type ${auth.type} cannot be asked yet`)
     const [bindPassword, clientKey] = [secret('bind_password'), secret('client_key')]
     return new LdapMethod({
       ...common,

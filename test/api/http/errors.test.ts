@@ -155,8 +155,10 @@ describe('bodies', () => {
       emial: 'a@b',
     })
     expect(answer.body).toMatchObject({ error: 'unknown_field', details: [{ field: 'emial' }] })
-    const wrong = await post('/users', { user_name: 'x', user_auths: ['local_password', 'magic'] })
-    expect(wrong.body).toMatchObject({ error: 'invalid_field', details: [{ field: 'user_auths/1' }] })
+    const wrong = await post('/users', { user_name: 'x', ip_source: ['192.0.2.1', 'magic'] })
+    expect(wrong.body).toMatchObject({ error: 'invalid_field', details: [{ field: 'ip_source/1' }] })
+    const unknown = await post('/users', { user_name: 'x', user_auths: ['local_password', 'magic'] })
+    expect(unknown.body).toMatchObject({ error: 'unknown_reference', details: [{ field: 'user_auths/1' }] })
     const missing = await post('/devices', {})
     expect(missing.body.details.map((one: { field: string }) => one.field)).toEqual(['device_name', 'host'])
   })

@@ -2,9 +2,9 @@
 import { Buffer } from 'node:buffer'
 import { createHash, X509Certificate } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { DerReader, der, integer, readHead, TAG } from '../../../../proxies/bytes/der.ts'
 import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
 import { channelBindings, subjectPublicKey } from '../../../../proxies/rdp/credssp/certificate.ts'
-import { DerReader, der, integer, readHead, TAG } from '../../../../proxies/rdp/credssp/der.ts'
 import { SpnegoAcceptor } from '../../../../proxies/rdp/credssp/spnego-acceptor.ts'
 import { SpnegoInitiator } from '../../../../proxies/rdp/credssp/spnego-initiator.ts'
 import {

@@ -1,9 +1,9 @@
 /**
- * Tags, lengths and values of DER (X.690), as far as CredSSP, SPNEGO and certificates need them: tags of one
+ * Tags, lengths and values of DER (X.690), as far as CredSSP, SPNEGO, Kerberos and certificates need them: tags of one
  * byte, definite lengths. Accepts lengths that are not minimal, since some peers write them.
  */
 import { Buffer } from 'node:buffer'
-import { MalformedError } from '../../bytes/malformed.ts'
+import { MalformedError } from './malformed.ts'
 
 export const TAG = {
   INTEGER: 0x02,
