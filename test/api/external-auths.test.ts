@@ -225,6 +225,28 @@ test('a KDC has its realm, its service, and a keytab that is read before it is k
   }
 })
 
+test('a RADIUS server has options of its own, and must sign its replies unless told', async () => {
+  const base = { type: 'RADIUS', host: '10.0.0.18', authentication_name: 'codes', shared_secret: 'canary-9e' }
+  const made = await must('POST', '/externalauths', base)
+  const radius = { nas_identifier: null, require_message_authenticator: true, tries: 3 }
+  expect(made).toMatchObject({ radius, secrets: ['shared_secret'], ldap: {}, tacacs: {} })
+  expect(JSON.stringify(made)).not.toContain('canary')
+  const told = { nas_identifier: 'bastion1', require_message_authenticator: false, tries: 1 }
+  expect(await must('PUT', '/externalauths/codes', { radius: told })).toMatchObject({ radius: told })
+  expect(await must('PUT', '/externalauths/codes', { radius: { tries: 2 } })).toMatchObject({
+    radius: { ...told, tries: 2 },
+  })
+  for (const [field, body] of [
+    ['radius/nas_identifier', { radius: { nas_identifier: 'ä'.repeat(127) } }],
+    ['radius/tries', { radius: { tries: 11 } }],
+    ['shared_secret', { host: '10.0.0.19' }],
+    ['tacacs', { tacacs: { accounting: true } }],
+  ] as const) {
+    const answer = await call('PUT', '/externalauths/codes', body)
+    expect([field, answer]).toMatchObject([field, { status: 400, body: { details: [{ field }] } }])
+  }
+})
+
 test('a TACACS+ server has options of its own, and stays in private networks unless told', async () => {
   const tacacs = {
     type: 'TACACS',

@@ -16,7 +16,7 @@ export interface FreeRadius {
 export interface FreeRadiusOptions {
   /** Address of loopback. */
   host: '127.0.0.1' | '::1'
-  /** Answers without it, if false, as servers before CVE-2024-3596 do. */
+  /** Message-Authenticator in replies; servers before CVE-2024-3596 have none. */
   signsReplies: boolean
 }
 

@@ -1,4 +1,4 @@
-/** A challenge that waits for its user (RFC 2865 4.4). Holds no socket and no timer. */
+/** Challenges that wait for their users (RFC 2865 4.4). One holds the server's State, but no socket and no timer. */
 import { Buffer } from 'node:buffer'
 import type { MethodPrompt, MethodState } from '../method.ts'
 import { shown } from '../tacacs/dialogue.ts'
@@ -33,7 +33,13 @@ export class Challenge implements MethodState {
     const state = valuesOf(reply.attributes, ATTRIBUTES.state)
     if (state.length > 1)
       throw new RadiusError(`${server.name}: expected one State at most, got ${state.length}`)
-    return new Challenge(server, userName, round, state)
+    // Copies, as a part of a shared pool would keep all of it in memory.
+    return new Challenge(
+      server,
+      userName,
+      round,
+      state.map((value) => Uint8Array.from(value)),
+    )
   }
 
   /** Returns the attributes that go back, once. @throws RadiusError for the second time */

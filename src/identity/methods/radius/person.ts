@@ -63,7 +63,7 @@ function found(attributes: readonly Attribute[], name: string): Uint8Array[] {
   )
 }
 
-/** Returns the values of a type within one Vendor-Specific attribute (RFC 2865 5.26), up to a torn one. */
+/** Returns the values of a type within one Vendor-Specific attribute (RFC 2865 5.26), up to the first torn one. */
 function ofVendor(value: Uint8Array, vendor: number, type: number): Uint8Array[] {
   const bytes = Buffer.from(value)
   if (bytes.length < 4 || bytes.readUInt32BE(0) !== vendor) return []
