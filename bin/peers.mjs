@@ -102,6 +102,7 @@ export const PEER_PACKAGES = [
   'slapd',
   'krb5-kdc',
   'krb5-admin-server',
+  'krb5-user',
   'mariadb-server-core',
   'samba',
   'samba-ad-dc',

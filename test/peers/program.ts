@@ -28,6 +28,7 @@ const PROGRAMS = {
   etcd: 'etcd-server',
   'kadmin.local': 'krb5-admin-server',
   kdb5_util: 'krb5-kdc',
+  kinit: 'krb5-user',
   krb5kdc: 'krb5-kdc',
   less: 'less',
   lftp: 'lftp',
