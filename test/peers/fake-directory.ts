@@ -26,7 +26,7 @@ export interface FakeDirectory {
   stop(): Promise<void>
 }
 
-/** `answer` gets the connection, counted from 1; undefined: the server says nothing. */
+/** `answer` gets the connection, counted from 1, and returns the reply, or undefined if the server says nothing. */
 export async function fakeDirectory(
   answer: (request: Request, connection: number) => Reply | undefined,
 ): Promise<FakeDirectory> {

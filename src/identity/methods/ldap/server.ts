@@ -33,7 +33,7 @@ export class DirectoryServer {
     )
   }
 
-  /** Tries a user's password. The connection is nobody's afterwards. @throws DirectoryError */
+  /** Tries a user's password. The connection has no identity afterwards. @throws DirectoryError */
   async tryPassword(dn: string, password: Secret, signal: AbortSignal): Promise<Bound> {
     return await this.binding.useOnce(signal, async (connection) => {
       const bound = await bind(connection, dn, password, signal)
