@@ -19,6 +19,7 @@ export const PEER_PACKAGES = [
   'openssh-server',
   'openssh-client',
   'openssl',
+  'oathtool',
   'rsync',
   'lftp',
   'sshfs',

@@ -32,6 +32,7 @@ const PROGRAMS = {
   krb5kdc: 'krb5-kdc',
   less: 'less',
   lftp: 'lftp',
+  oathtool: 'oathtool',
   openssl: 'openssl',
   plink: 'putty-tools',
   pscp: 'putty-tools',
