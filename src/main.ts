@@ -28,7 +28,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   checkin: async () => (await import('./commands/checkout.ts')).checkin,
   sessions: async () => (await import('./commands/sessions.ts')).sessions,
   secret: async () => (await import('./commands/secret.ts')).secret,
-  admin: async () => (await import('./commands/admin.ts')).adminResetPassword,
+  admin: async () => (await import('./commands/admin.ts')).adminResets,
   'master-key': async () => (await import('./commands/master-key.ts')).rotateMasterKey,
   backup: async () => (await import('./commands/backup.ts')).backup,
   restore: async () => (await import('./commands/restore.ts')).restore,

@@ -67,6 +67,7 @@ import { registerPasswordChangePolicies } from './resources/password-change-poli
 import { registerProfiles } from './resources/profiles.ts'
 import { registerRecordings } from './resources/recordings.ts'
 import { registerRetention } from './resources/retention.ts'
+import { registerSecondFactors } from './resources/second-factors.ts'
 import { registerSecretChanges } from './resources/secret-changes.ts'
 import { registerServices } from './resources/services.ts'
 import { registerSessions } from './resources/sessions.ts'
@@ -95,6 +96,7 @@ const CIPHERS = [
 const RESOURCES = [
   registerSignIn,
   registerUsers,
+  registerSecondFactors,
   registerUserGroups,
   registerDevices,
   registerServices,

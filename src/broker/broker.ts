@@ -693,6 +693,7 @@ export class Broker {
       rotation: this.#rotation,
       identities: this.#parts.identities,
       passwords: this.#parts.passwords,
+      factors: this.#parts.factors,
       audit: this.#audit,
       sessionControl: this.#gate,
       approvals: this.#gate.approvals,

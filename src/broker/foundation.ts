@@ -7,6 +7,7 @@ import { sealClearHashes } from '../identity/hashes.ts'
 import { MethodRegistry } from '../identity/methods/registry.ts'
 import { PasswordHasher } from '../identity/password.ts'
 import { PasswordPolicy } from '../identity/policy.ts'
+import { SecondFactors } from '../identity/second-factor/second-factors.ts'
 import { SharedLockout } from '../identity/shared-lockout.ts'
 import { openBucket } from '../recording-service/bucket.ts'
 import { openRecordingKeys, RecordingService } from '../recording-service/service.ts'
@@ -20,6 +21,7 @@ export interface Foundation {
   vault: Vault
   identities: Identities
   passwords: PasswordHasher
+  factors: SecondFactors
   /** Servers that judge sign-ins. */
   methods: MethodRegistry
   recordingService: RecordingService
@@ -47,6 +49,7 @@ export async function openFoundation(
     await store.users.noteLooks()
     const passwords = new PasswordHasher({ policy: new PasswordPolicy(config.passwords) })
     const methods = new MethodRegistry({ store, vault, now: Date.now, onFailure: onServerFailure })
+    const factors = new SecondFactors({ store, vault, now: Date.now })
     const identities = new Identities(
       store.users,
       passwords,
@@ -54,6 +57,7 @@ export async function openFoundation(
       Date.now,
       vault,
       new External({ store, registry: methods }),
+      factors,
     )
     const { objectStore } = config.recordings
     const recordingService = new RecordingService({
@@ -71,7 +75,7 @@ export async function openFoundation(
       await opened.close()
       release()
     }
-    return { store, vault, identities, passwords, methods, recordingService, close }
+    return { store, vault, identities, passwords, factors, methods, recordingService, close }
   } catch (error) {
     await store?.close()
     release()

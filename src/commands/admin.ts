@@ -1,19 +1,32 @@
-/** `sallyport admin reset-password USER`: for an administrator who is locked out. */
+/** `sallyport admin`: for an administrator who is locked out. */
 import { randomBytes } from 'node:crypto'
 import { Secret } from '../model/secret.ts'
 import { besideBroker } from './beside.ts'
 import { type Command, UsageError } from './command.ts'
 
-export const adminResetPassword: Command = {
-  synopsis: [['admin reset-password USER', 'give a user a new password, and print it']],
+export const adminResets: Command = {
+  synopsis: [
+    ['admin reset-password USER', 'give a user a new password, and print it'],
+    ['admin reset-factor USER', 'remove the second factor of a user, with its recovery codes'],
+  ],
   async run(invocation) {
     const [action, name, ...more] = invocation.words
-    if (action !== 'reset-password' || name === undefined || more.length > 0) {
-      throw new UsageError('expected admin reset-password USER')
+    const isKnown = action === 'reset-password' || action === 'reset-factor'
+    if (!isKnown || name === undefined || more.length > 0) {
+      throw new UsageError('expected admin reset-password USER, or admin reset-factor USER')
     }
-    return await besideBroker(invocation, async ({ store, identities, audit }) => {
+    return await besideBroker(invocation, async ({ store, identities, factors, audit }) => {
       const user = await store.users.find(name)
       if (!user) throw new Error(`there is no user ${JSON.stringify(name)}`)
+      if (action === 'reset-factor') {
+        if ((await factors.statusOf(user.id)).enrolled === undefined) {
+          throw new Error(`the user ${user.userName} has no second factor`)
+        }
+        await audit.record('factor.reset', { object_type: 'user', object: user.userName })
+        await factors.remove(user.id)
+        process.stdout.write(`the second factor of ${user.userName} is removed\n`)
+        return 0
+      }
       const password = randomBytes(15).toString('base64url')
       await audit.record('secret.change', { object_type: 'user', object: user.userName, result: 'success' })
       await identities.setPassword(user.id, Secret.of(password))

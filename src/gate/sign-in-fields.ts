@@ -1,10 +1,10 @@
 /** Sign-ins in the words of events and of the fronts. */
-import type { FieldsOf } from '../audit/events/catalogue.ts'
+import type { Audit, FieldsOf } from '../audit/events/catalogue.ts'
 import type { AuthenticateRequest, Challenge } from '../contract/gate.ts'
 import { apiKeyOf } from '../identity/basis.ts'
 import type { OfferedKey } from '../identity/certificate.ts'
 import { fingerprintOf } from '../identity/public-key.ts'
-import type { Outcome } from '../identity/sign-in.ts'
+import type { Outcome, Proved } from '../identity/sign-in.ts'
 import type { SignedIn } from './signed-in.ts'
 
 /** For the user: which server it is stands in the audit log. */
@@ -37,6 +37,24 @@ export function keyFields({ key, certificate }: OfferedKey): FieldsOf<'auth.succ
 /** Names the servers that have judged a sign-in, or could not. */
 export function serverFields(names: readonly string[]): FieldsOf<'auth.unavailable'> {
   return { object_type: 'external authentication', object: names.join(', ') }
+}
+
+/** Records a sign-in, and the recovery code that it used up. */
+export async function recordSuccess(
+  audit: Audit,
+  fields: FieldsOf<'auth.success'>,
+  { user: { userName: user, profile }, by, recoveryCodesLeft: count }: Proved,
+): Promise<void> {
+  await audit.record('auth.success', { ...fields, ...(by && serverFields(by)), user, profile })
+  if (count === undefined) return
+  const { client_ip, client_port, protocol } = fields
+  await audit.record('factor.recovery', {
+    user,
+    ...(client_ip !== undefined && { client_ip }),
+    ...(client_port !== undefined && { client_port }),
+    ...(protocol !== undefined && { protocol }),
+    count,
+  })
 }
 
 /** Names what a dialogue belongs to: the connection, and the login string on it. */

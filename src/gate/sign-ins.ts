@@ -23,7 +23,15 @@ import { AskedQuestions } from './asked-questions.ts'
 import type { Invitations } from './invitations.ts'
 import { logonAhead, wipe } from './logons.ts'
 import type { RunningSession } from './running.ts'
-import { keyFields, ownerOf, roundOf, serverFields, UNAVAILABLE, whoFields } from './sign-in-fields.ts'
+import {
+  keyFields,
+  ownerOf,
+  recordSuccess,
+  roundOf,
+  serverFields,
+  UNAVAILABLE,
+  whoFields,
+} from './sign-in-fields.ts'
 import { newToken, type SignedIn } from './signed-in.ts'
 import { isOfTickets, type Ticket, type Tickets } from './tickets.ts'
 import type { Touched } from './touched.ts'
@@ -140,12 +148,7 @@ export class SignIns {
       await this.#failed(fields, { reason: REPLAYED, locks: false })
       return { result: 'rejected' }
     }
-    await audit.record('auth.success', {
-      ...fields,
-      ...(by && serverFields(by)),
-      user: user.userName,
-      profile: user.profile,
-    })
+    await recordSuccess(audit, fields, outcome)
     const signedIn: SignedIn = {
       userId: user.id,
       user: user.userName,

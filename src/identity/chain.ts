@@ -3,8 +3,8 @@
  * takes the same time, whatever the reason (invariant 7); the reason goes to the audit log.
  */
 import { randomBytes } from 'node:crypto'
-import { looksLikeId, nameKey, userNameError } from '../model/names.ts'
-import { type Id, USER_AUTHS, type User, type UserAuth } from '../model/objects.ts'
+import { looksLikeId, nameKey } from '../model/names.ts'
+import type { Id, User, UserAuth } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { UserRepository } from '../store/store.ts'
 import { type AttemptCounter, Attempts, type BegunAttempt, type Rejected, type Who } from './attempts.ts'
@@ -15,12 +15,13 @@ import { BusyError } from './errors.ts'
 import type { External } from './external.ts'
 import { type HashSeal, openHash, sealHash } from './hashes.ts'
 import type { PasswordHasher } from './password.ts'
-import { type Place, placeOf, splitDomain } from './places.ts'
+import { isSound, type Place, placeOf, serversOf, splitDomain } from './places.ts'
 import { isKeyOf } from './public-key.ts'
+import type { SecondFactors } from './second-factor/second-factors.ts'
 import type { Outcome, Proved, Refusal, SignIn } from './sign-in.ts'
 import { type SignedRequest, verifySignedRequest } from './signature.ts'
 import { flawOfStanding } from './standing.ts'
-import type { Round, Step } from './steps.ts'
+import { andThen, type Round, type Step } from './steps.ts'
 
 const BUSY: Rejected = { result: 'rejected', reason: 'busy', locks: false }
 
@@ -57,6 +58,7 @@ export class Identities {
   readonly #now: () => number
   readonly #vault: HashSeal
   readonly #external: External | undefined
+  readonly #factors: Pick<SecondFactors, 'after'> | undefined
   readonly #dialogues: Dialogues<Waiting>
   /** Authorities for keys, and revocations. */
   authorities = new Authorities()
@@ -69,6 +71,7 @@ export class Identities {
     now: () => number,
     vault: HashSeal,
     external?: External,
+    factors?: Pick<SecondFactors, 'after'>,
   ) {
     this.#users = users
     this.#passwords = passwords
@@ -76,6 +79,7 @@ export class Identities {
     this.#attempts = new Attempts(lockout, now)
     this.#now = now
     this.#external = external
+    this.#factors = factors
     this.#dialogues = new Dialogues(now, (dialogue) => this.#abandoned(dialogue))
   }
 
@@ -208,9 +212,11 @@ export class Identities {
       // Always computed, so that the time is the same.
       const matches = await this.#passwords.verify(passwordHash, password, request.source)
       const flaw = this.#flawOf(user, 'local_password', request) ?? (matches ? undefined : 'wrong_password')
-      if (user && !flaw)
-        return await this.#byLocal(user, attempt, request, { sealed, passwordHash, password })
-      const step = await this.#byServers(place, request, password)
+      const first =
+        user && !flaw
+          ? await this.#byLocal(user, { sealed, passwordHash, password })
+          : await this.#byServers(place, request, password)
+      const step = first && (await this.#withFactor(first))
       if (step) {
         const outcome = await this.#settle(step, attempt, this.#dialogueOf(request, place, kept))
         if (outcome.result === 'challenge') kept = undefined
@@ -226,22 +232,22 @@ export class Identities {
 
   async #byLocal(
     user: User,
-    attempt: BegunAttempt,
-    request: SignIn,
-    {
-      sealed,
-      passwordHash,
-      password,
-    }: { sealed: Uint8Array | undefined; passwordHash: string | undefined; password: Secret },
-  ): Promise<Outcome> {
+    proof: { sealed: Uint8Array | undefined; passwordHash: string | undefined; password: Secret },
+  ): Promise<Step<Proved>> {
+    const { sealed, passwordHash, password } = proof
     if (sealed && passwordHash !== undefined && this.#passwords.needsRehash(passwordHash)) {
       await this.#renewHash(user.id, sealed, password)
     }
     // The password may have been replaced while the hash was computed.
     const now = await this.#users.find(user.id)
-    if (now?.secretRevision !== user.secretRevision)
-      return await this.#attempts.reject(attempt, 'wrong_password')
-    return await this.#accept(attempt, { user }, request.source)
+    if (now?.secretRevision !== user.secretRevision) return { result: 'rejected', reason: 'wrong_password' }
+    return { result: 'accepted', value: { user } }
+  }
+
+  /** Asks for the second factor of the bastion's own, once all else is proved. */
+  async #withFactor(first: Step<Proved>): Promise<Step<Proved>> {
+    const factors = this.#factors
+    return factors ? await andThen(first, (proved) => factors.after(proved)) : first
   }
 
   /** Asks the servers of the name; returns undefined if there are none, or none may be asked. */
@@ -286,7 +292,7 @@ export class Identities {
     }
   }
 
-  #dialogueOf(request: SignIn, { domain, name }: Place, password: Secret): Omit<Waiting, 'round'> {
+  #dialogueOf(request: SignIn, { domain, name }: Place, password?: Secret): Omit<Waiting, 'round'> {
     const { owner, proof, source } = request
     return {
       name: nameKey(name),
@@ -335,9 +341,10 @@ export class Identities {
     if (!flaw && offered?.certificate && signature) {
       flaw = this.authorities.flawOfSignature(offered.certificate, signature)
     }
-    return await (!user || flaw
-      ? this.#attempts.reject(attempt, flaw ?? 'unknown_user')
-      : this.#accept(attempt, { user }, request.source))
+    if (!user || flaw || attempt === 'locked')
+      return await this.#attempts.reject(attempt, flaw ?? 'unknown_user')
+    const step = await this.#withFactor({ result: 'accepted', value: { user } })
+    return await this.#settle(step, attempt, this.#dialogueOf(request, place))
   }
 
   /**
@@ -380,15 +387,4 @@ export class Identities {
     if (await this.#attempts.accept(attempt)) return { result: 'accepted', ...proved }
     return await this.#attempts.reject(attempt, 'locked')
   }
-}
-
-/** Names of the external authentications by which the user may sign in, in order. */
-function serversOf({ userAuths }: Pick<User, 'userAuths'>): string[] {
-  const own: readonly string[] = USER_AUTHS
-  return userAuths.filter((name) => !own.includes(name))
-}
-
-/** Whether the name has one spelling only: servers leave out what is around a name, the lock-out does not. */
-function isSound(userName: string): boolean {
-  return userName.trim() === userName && !/\s\s/u.test(userName) && userNameError(userName) === undefined
 }

@@ -3,8 +3,8 @@
  * domain; a bare name is a local user, else a person of the default domain.
  */
 import type { AuthDomain } from '../model/external-auths.ts'
-import { looksLikeId } from '../model/names.ts'
-import type { User } from '../model/objects.ts'
+import { looksLikeId, userNameError } from '../model/names.ts'
+import { USER_AUTHS, type User } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 
 export type PlaceStore = Pick<Store, 'users' | 'authDomains'>
@@ -51,4 +51,15 @@ export async function placeOf(store: PlaceStore, user: string): Promise<Place> {
 
 function personAt(domain: AuthDomain, userName: string): Place {
   return { domain, userName, name: `${userName}@${domain.domainName}` }
+}
+
+/** Names of the external authentications by which the user may sign in, in order. */
+export function serversOf({ userAuths }: Pick<User, 'userAuths'>): string[] {
+  const own: readonly string[] = USER_AUTHS
+  return userAuths.filter((name) => !own.includes(name))
+}
+
+/** Whether the name has one spelling only: servers leave out what is around a name, the lock-out does not. */
+export function isSound(userName: string): boolean {
+  return userName.trim() === userName && !/\s\s/u.test(userName) && userNameError(userName) === undefined
 }

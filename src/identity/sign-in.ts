@@ -43,6 +43,11 @@ export type Refusal =
   /** Answers to a challenge that has ended, or from elsewhere. */
   | 'no_challenge'
   | 'too_many_rounds'
+  | 'wrong_code'
+  /** A one-time code that has signed in before, or an older one. */
+  | 'used_code'
+  /** Wrong codes in a row, from whichever addresses. */
+  | 'too_many_codes'
   | AuthorityFlaw
   | StandingFlaw
   | MethodRefusal
@@ -52,6 +57,8 @@ export interface Proved {
   user: User
   /** Names of the external authentications that have judged it; absent if none has. */
   by?: readonly string[]
+  /** Recovery codes that are left; absent if none was used up. */
+  recoveryCodesLeft?: number
 }
 
 export type Outcome =

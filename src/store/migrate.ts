@@ -35,6 +35,7 @@ import * as schedules from './migrations/0030-schedules.ts'
 import * as checkoutGrounds from './migrations/0031-checkout-grounds.ts'
 import * as approvalScreens from './migrations/0032-approval-screens.ts'
 import * as externalAuths from './migrations/0033-external-auths.ts'
+import * as secondFactors from './migrations/0034-second-factors.ts'
 
 /** In order; a released migration is never changed, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -69,6 +70,7 @@ export const MIGRATIONS: readonly Migration[] = [
   checkoutGrounds,
   approvalScreens,
   externalAuths,
+  secondFactors,
 ]
 
 /** Schema version of a database that this program has opened. */

@@ -39,6 +39,7 @@ import { personRepository } from './persons.ts'
 import type { PostgresOptions } from './postgres/open.ts'
 import { profileRepository } from './profiles.ts'
 import { sealedRepository } from './sealed.ts'
+import { secondFactorRepository } from './second-factors.ts'
 import { secretJobRepository } from './secret-jobs.ts'
 import { serviceRepository } from './services.ts'
 import { sessionRepository } from './sessions.ts'
@@ -166,6 +167,7 @@ function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'reach'>): S
     tickets: ticketRepository(context),
     invitations: invitationRepository(context),
     lockouts: lockoutRepository(context),
+    secondFactors: secondFactorRepository(context),
     sessions: sessionRepository(context),
     access: accessQueries(context),
     changes: changeRepository(context),

@@ -12,6 +12,7 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
         .where('sealed_password_hash', 'is not', null)
         .execute()
       const external = await db.selectFrom('external_auth_secrets').selectAll().execute()
+      const factors = await db.selectFrom('second_factors').select(['user_id', 'sealed']).execute()
       const pending = await db.selectFrom('pending_secrets').selectAll().execute()
       const tickets = await db.selectFrom('tickets').select(['id', 'sealed']).execute()
       const invitations = await db.selectFrom('invitations').select(['id', 'sealed']).execute()
@@ -35,6 +36,10 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
         ),
         ...external.map(({ external_auth_id, name, sealed }) => ({
           place: { table: 'external_auth_secrets', id: external_auth_id, field: name },
+          sealed,
+        })),
+        ...factors.map(({ user_id, sealed }) => ({
+          place: { table: 'second_factors', id: user_id, field: 'secret' },
           sealed,
         })),
         ...pending.map(({ account_id, type, role, sealed }) => ({
@@ -75,6 +80,8 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
           .where('role', '=', role)
           .set({ sealed })
           .execute()
+      } else if (table === 'second_factors') {
+        await db.updateTable('second_factors').where('user_id', '=', id).set({ sealed }).execute()
       } else if (table === 'domain_authorities') {
         await db.updateTable('domain_authorities').where('domain_id', '=', id).set({ sealed }).execute()
       } else if (table === 'users') {

@@ -173,6 +173,51 @@ export interface SignInRepository {
   endAll(): Promise<void>
 }
 
+/** The second factor of a user, enrolled or about to be. Times are milliseconds since the epoch. */
+export interface StoredFactor {
+  /** The sealed secret. */
+  sealed: Uint8Array
+  begun: number
+  /** Absent until a first code has confirmed it. */
+  enrolled?: number
+  /** Number of the last time step whose code was used, or -1. */
+  lastStep: number
+  /** Steps that the clock of the authenticator is ahead. */
+  drift: number
+  /** Recovery codes that are left. */
+  recoveryCodes: number
+}
+
+export interface SecondFactorRepository {
+  find(userId: Id): Promise<StoredFactor | undefined>
+  /** Begins an enrolment, in place of one that was not confirmed; false if the user is enrolled. */
+  begin(userId: Id, sealed: Uint8Array, time: number): Promise<boolean>
+  /**
+   * Counts a code before it is judged; false if `most` have come since the last right one, the last of them less than
+   * `holdMs` ago, or there is no factor.
+   */
+  countTry(userId: Id, now: number, limits: { most: number; holdMs: number }): Promise<boolean>
+  /** Uses a time step up, and forgives; false if it, or a later one, was used. */
+  useStep(userId: Id, step: number, drift: number): Promise<boolean>
+  /** Uses a recovery code up, and forgives; false if there is no such one. */
+  useRecoveryCode(userId: Id, digest: Uint8Array): Promise<boolean>
+  /** Ends the enrolment that has this sealed secret; false if there is none. */
+  confirm(
+    userId: Id,
+    enrolled: {
+      sealed: Uint8Array
+      time: number
+      step: number
+      drift: number
+      digests: readonly Uint8Array[]
+    },
+  ): Promise<boolean>
+  /** Replaces the recovery codes; false if the user is not enrolled. */
+  setRecoveryCodes(userId: Id, digests: readonly Uint8Array[]): Promise<boolean>
+  /** Removes the factor with its recovery codes; false if there is none. */
+  remove(userId: Id): Promise<boolean>
+}
+
 /** A one-time ticket. */
 export interface StoredTicket {
   id: Id
@@ -915,6 +960,7 @@ export interface Store {
   tickets: TicketRepository
   invitations: InvitationRepository
   lockouts: LockoutRepository
+  secondFactors: SecondFactorRepository
   sessions: SessionRepository
   uploads: UploadRepository
   access: AccessQueries

@@ -18,6 +18,7 @@ import { TicketOffice } from '../../src/gate/ticket-office.ts'
 import { Tickets } from '../../src/gate/tickets.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { sealHash } from '../../src/identity/hashes.ts'
+import { SecondFactors } from '../../src/identity/second-factor/second-factors.ts'
 import { SharedLockout } from '../../src/identity/shared-lockout.ts'
 import type { ProfileName } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
@@ -99,6 +100,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
   const vault = await openVault(store, { file: join(dirname(temporary.path), 'master.key') })
   // Cheap parameters, since these tests do not concern the hash.
   const passwords = quickHasher()
+  const factors = new SecondFactors({ store, vault, now: () => clock.now })
   const log: string[] = []
   const logger = pino({ level: 'info' }, { write: (line: string) => void log.push(line) })
   const auditLog = new AuditLog({ repository: store.audit, now: () => clock.now })
@@ -142,7 +144,10 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       new SharedLockout(store.lockouts),
       () => clock.now,
       vault,
+      undefined,
+      factors,
     ),
+    factors,
     audit: heardAudit,
     sessionControl: {
       async kill(id, reason, by) {

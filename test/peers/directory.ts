@@ -14,6 +14,8 @@ export interface Slapd {
   ldap: number
   ldaps: number
   log(): string
+  /** Whether slapd can read a text as a filter. */
+  readsFilter(text: string): Promise<boolean>
   stop(): Promise<void>
 }
 
@@ -78,6 +80,10 @@ access to * by * read
     ldap,
     ldaps,
     log: daemon.log,
+    readsFilter: async (text) => {
+      const read = await run(slapd, ['-T', 'cat', '-f', config, '-a', text])
+      return read.code === 0 && !read.stderr.includes('filter')
+    },
     stop: async () => {
       await daemon.stop()
       rmSync(folder, { recursive: true, force: true })

@@ -48,6 +48,13 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'GET /session': 'signed_in',
   'DELETE /session': 'signed_in',
   ...collection('/users', 'users'),
+  /** One's own, or with `users: view`: the handler checks it. */
+  'GET /users/:ref/totp': 'signed_in',
+  /** For oneself alone. */
+  'POST /users/:ref/totp': 'signed_in',
+  'POST /users/:ref/totp/confirm': 'signed_in',
+  'POST /users/:ref/totp/recoverycodes': 'signed_in',
+  'DELETE /users/:ref/totp': needs('users', 'modify'),
   ...collection('/usergroups', 'user_groups'),
   ...collection('/devices', 'devices'),
   ...collection('/devices/:device/services', 'devices'),

@@ -20,6 +20,7 @@ import type { TicketOffice } from '../../gate/ticket-office.ts'
 import type { Basis } from '../../identity/basis.ts'
 import type { Identities } from '../../identity/chain.ts'
 import type { PasswordHasher } from '../../identity/password.ts'
+import type { SecondFactors } from '../../identity/second-factor/second-factors.ts'
 import type { Id } from '../../model/objects.ts'
 import type { Deletion } from '../../recording-service/deletion.ts'
 import type { RecordingExports } from '../../recording-service/exports.ts'
@@ -70,7 +71,8 @@ export interface ApiDeps {
     Rotation,
     'attempted' | 'change' | 'changes' | 'changeDomain' | 'freed' | 'isChanging' | 'onReturn'
   >
-  identities: Pick<Identities, 'authenticate' | 'answer'>
+  identities: Pick<Identities, 'authenticate' | 'answer' | 'abandon'>
+  factors: Pick<SecondFactors, 'statusOf' | 'begin' | 'confirm' | 'renew' | 'remove'>
   passwords: Pick<PasswordHasher, 'hash' | 'policy'>
   audit: Audit
   sessionControl: SessionControl

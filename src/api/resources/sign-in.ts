@@ -61,7 +61,7 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
       },
     },
     async (request, reply) => {
-      const { user, by } = await proven(request, request.body)
+      const { user, by, recoveryCodesLeft } = await proven(request, request.body)
       await endOwn(request)
       const { userName, profile } = user
       // One after the other: a success that is in the audit log was one.
@@ -69,6 +69,10 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
       try {
         const fields = { ...BY_PASSWORD, ...(by && serverFields(by)), user: userName, profile }
         await record(deps.audit, request, 'auth.success', fields)
+        if (recoveryCodesLeft !== undefined) {
+          const used = { protocol: 'HTTPS', user: userName, count: recoveryCodesLeft }
+          await record(deps.audit, request, 'factor.recovery', used)
+        }
       } catch (error) {
         // The token was not answered.
         await signIns.end(token).catch(() => undefined)

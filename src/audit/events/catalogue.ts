@@ -5,6 +5,7 @@
  */
 import { ADMINISTRATION } from './administration.ts'
 import { APPROVALS } from './approvals.ts'
+import { FACTORS } from './factors.ts'
 import type { EventFields, EventKind, Severity } from './fields.ts'
 import { GUESTS } from './guests.ts'
 import { RECORDINGS } from './recordings.ts'
@@ -16,6 +17,7 @@ export const EVENTS = {
   ...RECORDINGS,
   ...ADMINISTRATION,
   ...APPROVALS,
+  ...FACTORS,
 } as const satisfies Record<string, EventKind>
 
 export type EventCode = keyof typeof EVENTS

@@ -244,6 +244,17 @@ export interface InvitationRow {
   sealed: Uint8Array
 }
 
+export interface SecondFactorRow {
+  user_id: string
+  sealed: Uint8Array
+  begun: number
+  enrolled: number | null
+  last_step: number
+  drift: number
+  tries: number
+  tried: number
+}
+
 export interface LockoutRow {
   key: Uint8Array
   failures: number
@@ -461,6 +472,8 @@ export interface Schema {
   sign_ins: SignInRow
   tickets: TicketRow
   invitations: InvitationRow
+  second_factors: SecondFactorRow
+  recovery_codes: { user_id: string; digest: Uint8Array }
   lockouts: LockoutRow
   lockout_attempts: LockoutAttemptRow
   api_keys: ApiKeyRow

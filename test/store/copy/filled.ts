@@ -170,6 +170,10 @@ export async function fill(store: Store): Promise<void> {
   await store.tickets.add({ id: 'T1', userId: user.id, ...ticket, ticket: '{}' }, 0, LIMITS)
   const invitation = { id: 'I1', session: 'S1', address: '', expires: LARGEST, sealed: new Uint8Array(9) }
   await store.invitations.add(invitation, 0, 10)
+  const sealed = Uint8Array.of(0, 254)
+  await store.secondFactors.begin(user.id, sealed, 1)
+  const first = { sealed, time: LARGEST, step: 3, drift: -1, digests: [Uint8Array.of(0, 253)] }
+  await store.secondFactors.confirm(user.id, first)
   const keys = { pair: Uint8Array.of(1), address: Uint8Array.of(2), name: Uint8Array.of(3) }
   await store.lockouts.fail(keys, undefined, 1, LOCKOUT)
   await store.lockouts.reserve(keys, 1, LARGEST, LOCKOUT)

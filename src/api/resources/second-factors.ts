@@ -1,0 +1,236 @@
+/** `/users/USER/totp`: second factors. Users enrol themselves; an administrator resets. */
+import { type Static, Type } from 'typebox'
+import { LOCKOUT_LIMITS } from '../../identity/lockout.ts'
+import { MAX_PASSWORD_BYTES } from '../../identity/password.ts'
+import type { User } from '../../model/objects.ts'
+import { reaches } from '../../model/profiles.ts'
+import { Secret } from '../../model/secret.ts'
+import { rightsOf } from '../access/authenticate.ts'
+import { type ApiRequest, callerOf } from '../access/caller.ts'
+import type { Context } from '../access/context.ts'
+import { actor, addressOf, record } from '../access/events.ts'
+import { paramsSchema } from '../collection/paths.ts'
+import type { Api } from '../http/deps.ts'
+import { ApiError, fieldError } from '../http/errors.ts'
+import { errorResponses } from '../http/failures.ts'
+import { exact, timeOrNull, timeText, titled } from '../schema/fields.ts'
+import { refuseBeyondOwn } from './users.ts'
+
+const PATH = '/users/:ref/totp'
+const Status = titled(
+  'SecondFactor',
+  exact({
+    is_enrolled: Type.Boolean({ description: 'sign-ins ask for a one-time code' }),
+    enrolled_at: timeOrNull('null: not enrolled'),
+    recovery_codes: Type.Integer({ description: 'how many are left' }),
+  }),
+)
+const Begin = titled(
+  'SecondFactorBegin',
+  exact({
+    password: Type.String({
+      minLength: 1,
+      maxLength: MAX_PASSWORD_BYTES,
+      description: "the caller's password once more: a stolen session cannot enrol",
+    }),
+  }),
+)
+const Enrolment = titled(
+  'SecondFactorSecret',
+  exact({
+    secret: Type.String({ description: 'in base 32, for an authenticator that takes it typed' }),
+    uri: Type.String({ description: 'the same as an otpauth:// URI, for a QR code' }),
+  }),
+)
+const Code = titled(
+  'OneTimeCode',
+  exact({ code: Type.String({ minLength: 6, maxLength: 16, examples: ['123456'] }) }),
+)
+const RecoveryCodes = titled(
+  'RecoveryCodes',
+  exact({
+    recovery_codes: Type.Array(Type.String(), {
+      description: 'each signs in once in place of a one-time code; shown in this answer only',
+    }),
+  }),
+)
+const WRONG_CODE =
+  'this is not the current code of the authenticator, it was used before, or too many were wrong: wait for the next one'
+const tags = ['Users']
+const errors = errorResponses(400, 401, 403, 404, 409, 413, 415, 503)
+
+export function registerSecondFactors(app: Api, { deps }: Context): void {
+  const { audit, factors, identities, store } = deps
+  const params = paramsSchema(PATH)
+
+  app.get(
+    PATH,
+    {
+      schema: {
+        tags,
+        summary: 'Show whether a user has a second factor',
+        description: "One's own, or any with `users: view`.",
+        params,
+        response: { 200: Status, ...errors },
+      },
+    },
+    async (request) => {
+      const user = await meant(request, reaches(callerOf(request).rights.users, 'view'))
+      const { enrolled, recoveryCodes } = await factors.statusOf(user.id)
+      return {
+        is_enrolled: enrolled !== undefined,
+        enrolled_at: enrolled === undefined ? null : timeText(enrolled),
+        recovery_codes: recoveryCodes,
+      }
+    },
+  )
+
+  app.post(
+    PATH,
+    {
+      schema: {
+        tags,
+        summary: 'Begin to enrol an authenticator for one-time codes',
+        description:
+          'For oneself. Answers the secret, once. Nothing is asked at sign-ins until a first code has confirmed it, within 15 minutes (`…/totp/confirm`).',
+        params,
+        body: Begin,
+        response: { 201: Enrolment, ...errors },
+      },
+    },
+    async (request, reply) => {
+      const user = await own(request)
+      if ((await factors.statusOf(user.id)).enrolled !== undefined) throw enrolledError()
+      await proveAgain(request, user, request.body.password)
+      const begun = await factors.begin(user)
+      if (!begun) throw enrolledError()
+      return await reply.code(201).send(begun)
+    },
+  )
+
+  app.post(
+    `${PATH}/confirm`,
+    {
+      schema: {
+        tags,
+        summary: 'Confirm an authenticator by its first code',
+        description: 'Sign-ins ask for its codes from now on. Answers the recovery codes, once.',
+        params,
+        body: Code,
+        response: { 200: RecoveryCodes, ...errors },
+      },
+    },
+    (request) => withCode(request, request.body, 'factor.enrol'),
+  )
+
+  app.post(
+    `${PATH}/recoverycodes`,
+    {
+      schema: {
+        tags,
+        summary: 'Replace the recovery codes',
+        description: 'For oneself, by a current one-time code. Answers the new codes, once.',
+        params,
+        body: Code,
+        response: { 200: RecoveryCodes, ...errors },
+      },
+    },
+    (request) => withCode(request, request.body, 'factor.renew'),
+  )
+
+  app.delete(
+    PATH,
+    {
+      schema: {
+        tags,
+        summary: 'Reset the second factor of a user',
+        description:
+          'Removes it with its recovery codes; the user can enrol again. Nobody resets their own: a stolen session could.',
+        params,
+        response: { 204: Type.Null(), ...errors },
+      },
+    },
+    async (request, reply) => {
+      const user = await meant(request, true)
+      refuseBeyondOwn(request, await rightsOf(store, user.profile))
+      const caller = callerOf(request)
+      if (caller.user?.id === user.id) {
+        const message = 'this is your own: another administrator resets it, or sallyport admin reset-factor'
+        throw new ApiError('forbidden', [{ message }])
+      }
+      await record(audit, request, 'factor.reset', { ...actor(caller), ...subject(user) })
+      await factors.remove(user.id)
+      return reply.code(204).send(null)
+    },
+  )
+
+  /** Returns the user of the path: the caller, or another one that it may see. */
+  async function meant(request: ApiRequest, seesOthers: boolean): Promise<User> {
+    const { ref } = request.params as { ref: string }
+    const user = await store.users.find(ref)
+    if (!user || (!seesOthers && user.id !== callerOf(request).user?.id)) throw new ApiError('not_found')
+    return user
+  }
+
+  async function own(request: ApiRequest): Promise<User> {
+    const user = await meant(request, false)
+    if (callerOf(request).basis?.proof.method !== 'password') {
+      const message = 'sign in by POST /session: an API key neither has nor sets a second factor'
+      throw new ApiError('forbidden', [{ message }])
+    }
+    return user
+  }
+
+  async function proveAgain(request: ApiRequest, user: User, password: string): Promise<void> {
+    const source = addressOf(request)
+    const name = user.userName
+    const proof = { method: 'password', password } as const
+    const owner = `HTTPS ${source}`
+    const outcome = await identities.authenticate({ user: name, login: name, source, owner, proof })
+    if (outcome.result === 'accepted' && outcome.user.id === user.id) return
+    if (outcome.result === 'challenge') {
+      identities.abandon(outcome.challenge)
+      const message =
+        'your servers ask for more than a password already: they are the place for a second factor'
+      throw fieldError('invalid_field', 'password', message)
+    }
+    if (outcome.result === 'unavailable') throw new ApiError('sign_in_unavailable')
+    const reason = outcome.result === 'rejected' ? outcome.reason : 'wrong_password'
+    const fields = { method: 'api_password', protocol: 'HTTPS', user: name, reason }
+    await record(audit, request, 'auth.failure', fields)
+    if (outcome.result === 'rejected' && outcome.locks)
+      await record(audit, request, 'auth.locked', { ...fields, duration: LOCKOUT_LIMITS.lockMs })
+    if (reason === 'busy') throw new ApiError('busy')
+    throw fieldError('invalid_field', 'password', 'expected your own password')
+  }
+
+  async function withCode(
+    request: ApiRequest,
+    { code: text }: Static<typeof Code>,
+    event: 'factor.enrol' | 'factor.renew',
+  ): Promise<Static<typeof RecoveryCodes>> {
+    const user = await own(request)
+    const { enrolled } = await factors.statusOf(user.id)
+    if (event === 'factor.enrol' && enrolled !== undefined) throw enrolledError()
+    if (event === 'factor.renew' && enrolled === undefined) throw new ApiError('not_found')
+    const announce = () => record(audit, request, event, { ...actor(callerOf(request)), ...subject(user) })
+    const code = Secret.of(text)
+    try {
+      const codes =
+        event === 'factor.enrol'
+          ? await factors.confirm(user.id, code, announce)
+          : await factors.renew(user.id, code, announce)
+      if (!codes) throw fieldError('invalid_field', 'code', WRONG_CODE)
+      return { recovery_codes: codes }
+    } finally {
+      code.wipe()
+    }
+  }
+}
+
+const subject = (user: User) => ({ object_type: 'user', object: user.userName })
+
+function enrolledError(): ApiError {
+  const message = 'an authenticator is enrolled: an administrator can reset it'
+  return new ApiError('duplicate', [{ message }])
+}

@@ -1,0 +1,36 @@
+/** Events of second factors: `object` is the user whose it is. */
+import { CLIENT, type EventKind, LOCAL } from './fields.ts'
+import { who } from './phrases.ts'
+
+const FACTOR = ['user', 'profile', 'api_key', ...CLIENT, 'object_type', 'object'] as const
+
+export const FACTORS = {
+  'factor.enrol': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'a user has enrolled an authenticator: sign-ins ask for its codes from now on',
+    fields: FACTOR,
+    sentence: (f) => `${who(f)} enrolled an authenticator`,
+  },
+  'factor.renew': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'a user has replaced the recovery codes',
+    fields: FACTOR,
+    sentence: (f) => `${who(f)} replaced the recovery codes`,
+  },
+  'factor.recovery': {
+    severity: 'warning',
+    trap: false,
+    meaning: 'a user signed in by a recovery code in place of a one-time code; `count` are left',
+    fields: ['user', ...CLIENT, 'protocol', 'count'],
+    sentence: (f) => `${who(f)} used a recovery code, ${f.count ?? 0} are left`,
+  },
+  'factor.reset': {
+    severity: 'warning',
+    trap: false,
+    meaning: 'an administrator removed the second factor of a user, `object`',
+    fields: [...FACTOR, ...LOCAL],
+    sentence: (f) => `${who(f)} reset the second factor of the user ${f.object ?? '?'}`,
+  },
+} as const satisfies Record<string, EventKind>

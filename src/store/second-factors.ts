@@ -1,0 +1,118 @@
+/** Second factors of users. Each use is one statement, so that no two processes accept one code. */
+import { sql } from 'kysely'
+import type { Id } from '../model/objects.ts'
+import { inTransaction, type Tx } from './engine/commits.ts'
+import { keptQuery } from './engine/kept-query.ts'
+import { insertRow } from './engine/kept-rows.ts'
+import type { Db, StoreContext } from './migrations/schema.ts'
+import type { SecondFactorRepository } from './store.ts'
+
+/** Each sign-in runs it. */
+const byUser = keptQuery((db: Db, userId: Id) =>
+  db
+    .selectFrom('second_factors as f')
+    .selectAll('f')
+    .select(sql<number>`(select count(*) from recovery_codes as c where c.user_id = f.user_id)`.as('codes'))
+    .where('f.user_id', '=', userId),
+)
+
+export function secondFactorRepository({ db }: StoreContext): SecondFactorRepository {
+  return {
+    async find(userId) {
+      const [row] = await byUser(db, userId)
+      return (
+        row && {
+          sealed: row.sealed,
+          begun: row.begun,
+          ...(row.enrolled !== null && { enrolled: row.enrolled }),
+          lastStep: row.last_step,
+          drift: row.drift,
+          recoveryCodes: row.codes,
+        }
+      )
+    },
+
+    async begin(userId, sealed, time) {
+      const fresh = { sealed, begun: time, last_step: -1, drift: 0, tries: 0, tried: 0 }
+      const rows = await db
+        .insertInto('second_factors')
+        .values({ user_id: userId, ...fresh, enrolled: null })
+        .onConflict((conflict) =>
+          conflict.column('user_id').doUpdateSet(fresh).where('second_factors.enrolled', 'is', null),
+        )
+        .returning('user_id')
+        .execute()
+      return rows.length > 0
+    },
+
+    async countTry(userId, now, { most, holdMs }) {
+      // A clock that was set back forgives, too.
+      const isOver = sql<boolean>`(tried <= ${now - holdMs} or tried > ${now})`
+      const { numUpdatedRows } = await db
+        .updateTable('second_factors')
+        .set({ tries: sql`case when ${isOver} then 1 else tries + 1 end`, tried: now })
+        .where('user_id', '=', userId)
+        .where((e) => e.or([e('tries', '<', most), isOver]))
+        .executeTakeFirstOrThrow()
+      return numUpdatedRows > 0n
+    },
+
+    async useStep(userId, step, drift) {
+      const { numUpdatedRows } = await db
+        .updateTable('second_factors')
+        .set({ last_step: step, drift, tries: 0 })
+        .where('user_id', '=', userId)
+        .where('last_step', '<', step)
+        .where('enrolled', 'is not', null)
+        .executeTakeFirstOrThrow()
+      return numUpdatedRows > 0n
+    },
+
+    useRecoveryCode: (userId, digest) =>
+      inTransaction(db, async (tx) => {
+        const { numDeletedRows } = await tx
+          .deleteFrom('recovery_codes')
+          .where('user_id', '=', userId)
+          .where('digest', '=', digest)
+          .executeTakeFirstOrThrow()
+        if (numDeletedRows === 0n) return false
+        await tx.updateTable('second_factors').set({ tries: 0 }).where('user_id', '=', userId).execute()
+        return true
+      }),
+
+    confirm: (userId, { sealed, time, step, drift, digests }) =>
+      inTransaction(db, async (tx) => {
+        const { numUpdatedRows } = await tx
+          .updateTable('second_factors')
+          .set({ enrolled: time, last_step: step, drift, tries: 0 })
+          .where('user_id', '=', userId)
+          .where('enrolled', 'is', null)
+          .where('sealed', '=', sealed)
+          .executeTakeFirstOrThrow()
+        if (numUpdatedRows === 0n) return false
+        await setCodes(tx, userId, digests)
+        return true
+      }),
+
+    setRecoveryCodes: (userId, digests) =>
+      inTransaction(db, async (tx) => {
+        const enrolled = tx.selectFrom('second_factors').select('user_id').where('user_id', '=', userId)
+        if (!(await enrolled.where('enrolled', 'is not', null).executeTakeFirst())) return false
+        await setCodes(tx, userId, digests)
+        return true
+      }),
+
+    async remove(userId) {
+      const { numDeletedRows } = await db
+        .deleteFrom('second_factors')
+        .where('user_id', '=', userId)
+        .executeTakeFirstOrThrow()
+      return numDeletedRows > 0n
+    },
+  }
+}
+
+async function setCodes(tx: Tx, userId: Id, digests: readonly Uint8Array[]): Promise<void> {
+  await tx.deleteFrom('recovery_codes').where('user_id', '=', userId).execute()
+  for (const digest of digests) await insertRow(tx, 'recovery_codes', { user_id: userId, digest })
+}
