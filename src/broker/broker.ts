@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import { nativeCryptoAvailable, requirePatchedSsh2 } from '../../proxies/ssh/transport/ssh2.ts'
 import { Drawer } from '../../recordings/show/screens/drawer.ts'
+import { TAKEOVER } from '../accounting/record.ts'
 import type { Api } from '../api/http/deps.ts'
 import { createApi } from '../api/server.ts'
 import { auditAnchor } from '../audit/anchor.ts'
@@ -450,6 +451,7 @@ export class Broker {
       object_type: 'service',
       object: version,
       ...(reasons.length > 0 && { reason: reasons.join('; ') }),
+      ...(replaced !== undefined && { method: TAKEOVER }),
     })
     await this.#audit.checkpoint()
     this.#state = 'serving'
@@ -892,7 +894,12 @@ export class Broker {
     const { version: object, logger } = this.#options
     try {
       await drained
-      await this.#audit.record('service.stop', { object_type: 'service', object, reason })
+      await this.#audit.record('service.stop', {
+        object_type: 'service',
+        object,
+        reason,
+        ...(this.#isHandingOver && { method: TAKEOVER }),
+      })
     } catch (error) {
       // A full disk must not keep the broker from ending.
       logger.error({ error }, 'the stop could not be written to the audit log')

@@ -96,6 +96,36 @@ describeWithPeers('persons of a directory', ['slapd', 'sshd', 'ssh-keygen'], () 
     )
   })
 
+  test('lose running sessions when the directory has removed them, or taken the group that gave the right', async () => {
+    const open = async (name: string) => {
+      const terminal = sshTerminal(bastion.home, login(`${name}@corp`), [], { typed: true })
+      await terminal.expect('assword: ')
+      terminal.send(`${RIGHT}\r`)
+      await terminal.expect(bastion.account.prompt)
+      return terminal
+    }
+    const [alice, leaver, mover] = [await open('alice'), await open('leaver'), await open('mover')]
+    const before = (await bastion.events('session.kill')).length
+    const client = new Client({ url: `ldap://127.0.0.1:${slapd.ldap}`, strictDN: false })
+    await client.bind(LDAP_ADMIN.login, LDAP_ADMIN.password)
+    await client.del(`uid=leaver,${PEOPLE}`)
+    const { Attribute, Change } = await import('ldapts')
+    const modification = new Attribute({ type: 'member', values: [`uid=mover,${PEOPLE}`] })
+    await client.modify(`cn=staff,${SUFFIX}`, new Change({ operation: 'delete', modification }))
+    await client.unbind()
+    const kills = (await bastion.events('session.kill', before + 2)).slice(before)
+    const rows = kills.map((kill) =>
+      bastion.broker.must<{ user: string }>('GET', `/sessions/${kill['session']}`),
+    )
+    const users = (await Promise.all(rows)).map(({ user }) => user)
+    expect(users.toSorted()).toEqual(['leaver@corp', 'mover@corp'])
+    await Promise.all([leaver.exit, mover.exit])
+    alice.send('echo still-$((40+2))\r')
+    await alice.expect('still-42')
+    await alice.close()
+    expect((await session({ user: 'leaver@corp', password: RIGHT })).status).toBe(401)
+  })
+
   test('change a password that was reset, in keyboard-interactive rounds', async () => {
     const terminal = sshTerminal(bastion.home, login('fresh@corp'), [], { typed: true })
     await terminal.expect('assword: ')
@@ -130,36 +160,6 @@ describeWithPeers('persons of a directory', ['slapd', 'sshd', 'ssh-keygen'], () 
     const answer = { challenge: challenge!.id, answers: [NEXT, NEXT] }
     expect(await session(answer)).toMatchObject({ status: 200, body: { user: 'other@corp' } })
     expect(await session(answer)).toMatchObject({ status: 401, body: { error: 'invalid_credentials' } })
-  })
-
-  test('lose running sessions when the directory has removed them, or taken the group that gave the right', async () => {
-    const open = async (name: string) => {
-      const terminal = sshTerminal(bastion.home, login(`${name}@corp`), [], { typed: true })
-      await terminal.expect('assword: ')
-      terminal.send(`${RIGHT}\r`)
-      await terminal.expect(bastion.account.prompt)
-      return terminal
-    }
-    const [alice, leaver, mover] = [await open('alice'), await open('leaver'), await open('mover')]
-    const before = (await bastion.events('session.kill')).length
-    const client = new Client({ url: `ldap://127.0.0.1:${slapd.ldap}`, strictDN: false })
-    await client.bind(LDAP_ADMIN.login, LDAP_ADMIN.password)
-    await client.del(`uid=leaver,${PEOPLE}`)
-    const { Attribute, Change } = await import('ldapts')
-    const modification = new Attribute({ type: 'member', values: [`uid=mover,${PEOPLE}`] })
-    await client.modify(`cn=staff,${SUFFIX}`, new Change({ operation: 'delete', modification }))
-    await client.unbind()
-    const kills = (await bastion.events('session.kill', before + 2)).slice(before)
-    const rows = kills.map((kill) =>
-      bastion.broker.must<{ user: string }>('GET', `/sessions/${kill['session']}`),
-    )
-    const users = (await Promise.all(rows)).map(({ user }) => user)
-    expect(users.toSorted()).toEqual(['leaver@corp', 'mover@corp'])
-    await Promise.all([leaver.exit, mover.exit])
-    alice.send('echo still-$((40+2))\r')
-    await alice.expect('still-42')
-    await alice.close()
-    expect((await session({ user: 'leaver@corp', password: RIGHT })).status).toBe(401)
   })
 
   test('hear that their directory is away, which counts as no failure', async () => {
