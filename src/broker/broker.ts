@@ -40,6 +40,7 @@ import { openDataFolder } from '../host/data-folder.ts'
 import type { Logger } from '../host/log.ts'
 import { openAuthorities } from '../identity/authorities.ts'
 import { forgeableServers } from '../identity/methods/radius/forgeable.ts'
+import { PersonCheck } from '../identity/person-check.ts'
 import { Slack } from '../memory/slack.ts'
 import { placeText } from '../model/database.ts'
 import { AuditRetention } from '../recording-service/audit-retention.ts'
@@ -155,6 +156,8 @@ export class Broker {
   #reviews: NodeJS.Timeout | undefined
   #reminders: NodeJS.Timeout | undefined
   #expiries: NodeJS.Timeout | undefined
+  readonly #personCheck: PersonCheck
+  #personChecks: NodeJS.Timeout | undefined
   readonly #deletion: Deletion
   readonly #retention: Retention
   readonly #auditRetention: AuditRetention
@@ -313,6 +316,13 @@ export class Broker {
       secretChanges: this.#rotation,
       now: Date.now,
     })
+    this.#personCheck = new PersonCheck({
+      store: parts.store,
+      registry: parts.methods,
+      users: () => this.#gate.userIds(),
+      onLost: (user, reason) =>
+        options.logger.warn({ user, reason }, 'a person of a domain may not sign in any more'),
+    })
     this.#outage = new Outage({
       reach,
       audit: this.#audit,
@@ -422,6 +432,7 @@ export class Broker {
       say(`the user admin was created with the password ${admin.password} (shown only this once)`)
     }
     this.#reviews = setInterval(() => this.#review(() => this.#gate.review()), REVIEW_INTERVAL_MS)
+    this.#personChecks = setInterval(() => this.#checkPersons(), config.signIn.checkInterval)
     this.#reminders = setInterval(() => this.#gate.remind(), REMINDER_INTERVAL_MS)
     this.#expiries = setInterval(() => this.#endExpired(), EXPIRY_INTERVAL_MS)
     this.#retentions = setInterval(() => this.#enforceRetention(), RETENTION_INTERVAL_MS)
@@ -615,6 +626,15 @@ export class Broker {
     review().catch((error: unknown) => {
       if (this.#parts.store.reach.away) return
       this.#options.logger.error({ error }, 'running sessions could not be reviewed')
+    })
+  }
+
+  #checkPersons(): void {
+    if (this.#parts.store.reach.away) return
+    const checked = this.#personCheck.run().then(() => this.#gate.review())
+    checked.catch((error: unknown) => {
+      if (this.#parts.store.reach.away) return
+      this.#options.logger.error({ error }, 'persons of domains could not be looked at')
     })
   }
 
@@ -892,6 +912,7 @@ export class Broker {
   /** Frees all resources, without grace. */
   async abort(): Promise<void> {
     clearInterval(this.#reviews)
+    clearInterval(this.#personChecks)
     this.#slack?.stop()
     for (const timer of [this.#expiries, this.#retentions, this.#looks, this.#notes, this.#reminders])
       clearInterval(timer)
