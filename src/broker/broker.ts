@@ -39,6 +39,7 @@ import { REMINDER_INTERVAL_MS, REVIEW_INTERVAL_MS } from '../gate/review.ts'
 import { openDataFolder } from '../host/data-folder.ts'
 import type { Logger } from '../host/log.ts'
 import { openAuthorities } from '../identity/authorities.ts'
+import { forgeableServers } from '../identity/methods/radius/forgeable.ts'
 import { PersonCheck } from '../identity/person-check.ts'
 import { Slack } from '../memory/slack.ts'
 import { placeText } from '../model/database.ts'
@@ -409,6 +410,7 @@ export class Broker {
       )
     }
     for (const unwise of [...exposedFiles(config), ...wideBalancers(config)]) logger.warn(unwise)
+    for (const unwise of await forgeableServers(this.#parts.store)) logger.warn(unwise)
     await this.#rotation.onAbandoned(await this.#abandoned())
     const { restored, report } = await takeOver({
       ...this.#recoverDeps(),

@@ -21,8 +21,8 @@ export interface FreeRadiusOptions {
   host: '127.0.0.1' | '::1'
   /** Message-Authenticator in replies; servers before CVE-2024-3596 have none. */
   signsReplies: boolean
-  /** Absent: a free one. */
-  accountingPort?: number
+  /** Those of a server that has stopped. Absent: free ones. */
+  ports?: Pick<FreeRadius, 'port' | 'accountingPort'>
 }
 
 /**
@@ -32,8 +32,8 @@ export interface FreeRadiusOptions {
 export async function startFreeRadius(options: FreeRadiusOptions): Promise<FreeRadius> {
   const { host, signsReplies } = options
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-freeradius-'))
-  const port = await freePort()
-  const accountingPort = options.accountingPort ?? (await freePort())
+  const port = options.ports?.port ?? (await freePort())
+  const accountingPort = options.ports?.accountingPort ?? (await freePort())
   const detail = join(folder, 'detail')
   const write = (name: string, text: string) => writeFileSync(join(folder, name), text)
   const sign = signsReplies ? 'update reply {\n&Message-Authenticator := 0x00\n}' : ''
