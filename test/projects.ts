@@ -37,6 +37,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
   ],
   peers: [
     'test/api/**/*.test.ts',
+    'test/accounting/radius.test.ts',
     'test/audit/{memory-of-feeds,snmp,syslog}.test.ts',
     'test/audit/events/catalogue.test.ts',
     'test/backup/backup.test.ts',
@@ -52,6 +53,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/dns/resolver.test.ts',
     'test/gate/{certificates,touched,withdrawn}.test.ts',
     'test/identity/methods/**/*.test.ts',
+    'test/kerberos/peers.test.ts',
     'test/identity/{certificate,chain,external,host-certificate,public-key,revocation}.test.ts',
     'test/peers/**/*.test.ts',
     'test/host/{log-pipe,process-memory}.test.ts',

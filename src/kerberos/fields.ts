@@ -70,6 +70,15 @@ export class Fields {
     return Buffer.from(this.#reader(number).take(GENERAL_STRING)).toString()
   }
 
+  /** Returns flags: bit 0 is the highest of 32. */
+  bits(number: number): number {
+    const bytes = this.#reader(number).take(TAG.BIT_STRING)
+    // The first byte counts the unused bits at the end.
+    if (bytes.length !== 5)
+      throw new MalformedError(`${this.#what}: 32 flags were expected, got ${bytes.length} bytes`)
+    return Buffer.from(bytes).readUInt32BE(1)
+  }
+
   /** Returns milliseconds since the epoch. */
   time(number: number): number {
     const text = Buffer.from(this.#reader(number).take(GENERALIZED_TIME)).toString('latin1')

@@ -5,12 +5,27 @@ import { MalformedError } from '../../proxies/bytes/malformed.ts'
 import { ENCRYPTION_TYPES, type EncryptionType, encryptionType } from './encryption.ts'
 import { applicationTag, Fields, flags, readAll, text, time } from './fields.ts'
 
-const VERSION = 5
-const MESSAGE = { AS_REQ: 10, AS_REP: 11, TGS_REQ: 12, TGS_REP: 13, AP_REQ: 14, ERROR: 30 } as const
-const PART = { TICKET: 1, AUTHENTICATOR: 2, ENC_TICKET: 3, ENC_AS_REP: 25, ENC_TGS_REP: 26 } as const
+export const VERSION = 5
+export const MESSAGE = {
+  AS_REQ: 10,
+  AS_REP: 11,
+  TGS_REQ: 12,
+  TGS_REP: 13,
+  AP_REQ: 14,
+  AP_REP: 15,
+  ERROR: 30,
+} as const
+export const PART = {
+  TICKET: 1,
+  AUTHENTICATOR: 2,
+  ENC_TICKET: 3,
+  ENC_AS_REP: 25,
+  ENC_TGS_REP: 26,
+  ENC_AP_REP: 27,
+} as const
 const PA = { TGS_REQ: 1, ENC_TIMESTAMP: 2, ETYPE_INFO2: 19 } as const
 const NAME = { PRINCIPAL: 1, SERVICE: 2 } as const
-/** Usages of keys (RFC 4120 section 7.5.1). */
+/** Usages of keys (RFC 4120 section 7.5.1, RFC 4121 section 2). */
 export const USAGE = {
   TIMESTAMP: 1,
   TICKET: 2,
@@ -18,7 +33,13 @@ export const USAGE = {
   TGS_BODY: 6,
   TGS_AUTHENTICATOR: 7,
   TGS_REP: 8,
+  AP_AUTHENTICATOR: 11,
+  AP_REP: 12,
+  INITIATOR_SIGN: 25,
 } as const
+
+/** The flag `invalid` of a ticket (RFC 4120 section 5.3). */
+const INVALID = 1 << 24
 
 export interface Key {
   type: EncryptionType
@@ -196,7 +217,10 @@ export interface TicketPart {
   key: Key
   realm: string
   client: string[]
+  /** The KDC has not made it valid yet. */
+  isInvalid: boolean
   /** Milliseconds since the epoch. */
+  startTime: number
   endTime: number
 }
 
@@ -208,17 +232,21 @@ export function readTicketPart({ sealed }: Ticket, key: Key): TicketPart {
     key: readKey(fields.sequence(1)),
     realm: fields.text(2),
     client: fields.name(3),
+    isInvalid: (fields.bits(0) & INVALID) !== 0,
+    startTime: fields.time(fields.has(6) ? 6 : 5),
     endTime: fields.time(7),
   }
 }
 
-function decrypted(sealed: Sealed, key: Key, usage: number): Buffer {
+/** @throws MalformedError, IntegrityError */
+export function decrypted(sealed: Sealed, key: Key, usage: number): Buffer {
   if (sealed.type !== key.type.number)
     throw new MalformedError(`Kerberos: encryption type ${key.type.name} was expected, got ${sealed.type}`)
   return key.type.decrypt(key.bytes, usage, sealed.bytes)
 }
 
-function readKey(fields: Fields): Key {
+/** @throws MalformedError */
+export function readKey(fields: Fields): Key {
   const number = fields.uint32(0)
   const type = encryptionType(number)
   const bytes = Buffer.from(fields.octets(1))
@@ -227,7 +255,8 @@ function readKey(fields: Fields): Key {
   return { type, bytes }
 }
 
-function readSealed(fields: Fields): Sealed {
+/** @throws MalformedError */
+export function readSealed(fields: Fields): Sealed {
   const version = fields.has(1) ? { version: fields.uint32(1) } : {}
   return { type: fields.uint32(0), ...version, bytes: fields.octets(2) }
 }
@@ -248,7 +277,8 @@ function hintsOf(list: DerReader, what: string): Hint[] {
   })
 }
 
-function requireHead(fields: Fields, first: number, type: number, what: string): void {
+/** @throws MalformedError unless the fields `first` and after it are the version and this type */
+export function requireHead(fields: Fields, first: number, type: number, what: string): void {
   const [version, found] = [fields.uint32(first), fields.uint32(first + 1)]
   if (version !== VERSION || found !== type)
     throw new MalformedError(`${what}: version 5 and type ${type} were expected, got ${version} and ${found}`)
@@ -261,7 +291,8 @@ function message(type: number, ...rest: Uint8Array[]): Buffer {
 const padata = (type: number, value: Uint8Array): Buffer =>
   sequence(context(1, integer(type)), context(2, octets(value)))
 
-const principal = (type: number, components: readonly string[]): Buffer =>
+/** Encodes a PrincipalName. */
+export const principal = (type: number, components: readonly string[]): Buffer =>
   sequence(context(0, integer(type)), context(1, sequence(...components.map(text))))
 
 function sealedTime({ key, now }: { key: Key; now: number }): Buffer {
@@ -272,6 +303,7 @@ function sealedTime({ key, now }: { key: Key; now: number }): Buffer {
   )
 }
 
-function encrypted({ type, bytes }: Key, usage: number, plain: Uint8Array): Buffer {
+/** Encodes EncryptedData. */
+export function encrypted({ type, bytes }: Key, usage: number, plain: Uint8Array): Buffer {
   return sequence(context(0, integer(type.number)), context(2, octets(type.encrypt(bytes, usage, plain))))
 }

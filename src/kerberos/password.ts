@@ -16,18 +16,16 @@ import {
   readKdcAnswer,
   readReplyPart,
   readTicket,
-  readTicketPart,
   requestBody,
   tgsRequest,
   USAGE,
 } from './messages.ts'
+import { isSame, keysOf, openTicket, SKEW_MS } from './tickets.ts'
 
 const PREAUTH_REQUIRED = 25
 const MAX_NONCE = 2 ** 31 - 1
 /** Milliseconds for which the tickets are asked: they serve one proof. */
 const LIFE_MS = 600_000
-/** Milliseconds by which clocks may differ, as KDCs have it. */
-const SKEW_MS = 300_000
 
 /** Characters of an error's text that are said on. */
 const MAX_TEXT = 200
@@ -209,19 +207,10 @@ function requirePart(
 
 function requireProved(proof: PasswordProof, reply: KdcReply, part: ReplyPart): void {
   const ticket = readTicket(reply.ticket)
-  const { type, version } = ticket.sealed
   const name = `${proof.service.join('/')}@${proof.realm}`
-  const own = proof.keys.filter(
-    ({ realm, components, key }) =>
-      realm === proof.realm && isSame(components, proof.service) && key.type.number === type,
-  )
-  // A keytab keeps a version by its lowest byte where it is an old one.
-  const fitting = own.filter((one) => version === undefined || (one.version & 0xff) === (version & 0xff))
-  if (fitting.length === 0)
-    throw new UnprovedKdcError(
-      `the ticket for ${name} is of key version ${version ?? 'unknown'} and encryption type ${type}; the keytab has ${own.map((one) => one.version).join(', ') || 'no such key'}: export the keytab again`,
-    )
-  const content = fitting.map(({ key }) => tryTicket(ticket, key)).find((one) => one !== undefined)
+  const { fitting, flaw } = keysOf(proof, proof.keys, ticket)
+  if (flaw) throw new UnprovedKdcError(flaw)
+  const content = openTicket(ticket, fitting)
   if (!content)
     throw new UnprovedKdcError(
       `the ticket for ${name} was not made with the key of the keytab: export the keytab again; if it is the current one, another machine answers in the KDC's place`,
@@ -232,15 +221,3 @@ function requireProved(proof: PasswordProof, reply: KdcReply, part: ReplyPart): 
   if (!isOwn) throw new UnprovedKdcError('the ticket is not the one of this answer')
   if (content.endTime + SKEW_MS < proof.now()) throw new UnprovedKdcError('the ticket has expired')
 }
-
-function tryTicket(ticket: ReturnType<typeof readTicket>, key: Key) {
-  try {
-    return readTicketPart(ticket, key)
-  } catch (error) {
-    if (error instanceof IntegrityError) return undefined
-    throw error
-  }
-}
-
-const isSame = (a: readonly string[], b: readonly string[]): boolean =>
-  a.length === b.length && a.every((one, at) => one === b[at])

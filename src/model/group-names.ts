@@ -1,8 +1,12 @@
 /** Names of groups at servers: plain ones, and distinguished names of directories (RFC 4514), in a form to compare. */
 import { Buffer, isUtf8 } from 'node:buffer'
+import { createHash } from 'node:crypto'
 import { nameKey } from './names.ts'
 
-export const MAX_GROUP_NAME = 512
+/** Characters: distinguished names of deep trees are long. */
+export const MAX_GROUP_NAME = 2048
+/** Longest key that is kept as it is; an index has room for no more. */
+const MAX_KEY = 512
 const ATTRIBUTE = /^\s*([A-Za-z][A-Za-z0-9-]*|\d+(?:\.\d+)*)\s*=/
 
 /**
@@ -10,7 +14,8 @@ const ATTRIBUTE = /^\s*([A-Za-z][A-Za-z0-9-]*|\d+(?:\.\d+)*)\s*=/
  * is no name: `admins` is not `cn=admins,dc=lab`.
  */
 export function groupKey(name: string): string {
-  return dnKey(name) ?? nameKey(name.trim())
+  const key = dnKey(name) ?? nameKey(name.trim())
+  return key.length <= MAX_KEY ? key : `sha256:${createHash('sha256').update(key).digest('hex')}`
 }
 
 /** Returns undefined for a text that is no distinguished name. */

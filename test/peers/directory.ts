@@ -14,6 +14,8 @@ export interface Slapd {
   ldap: number
   ldaps: number
   log(): string
+  /** Whether slapd can read a text as a filter. */
+  readsFilter(text: string): Promise<boolean>
   stop(): Promise<void>
 }
 
@@ -31,6 +33,8 @@ export async function startSlapd(
     `include /etc/ldap/schema/core.schema
 include /etc/ldap/schema/cosine.schema
 include /etc/ldap/schema/inetorgperson.schema
+attributetype ( 1.3.6.1.4.1.24552.500.1.1.1.13 NAME 'sshPublicKey' EQUALITY octetStringMatch SYNTAX 1.3.6.1.4.1.1466.115.121.1.40 )
+objectclass ( 1.3.6.1.4.1.24552.500.1.1.2.0 NAME 'ldapPublicKey' SUP top AUXILIARY MAY ( sshPublicKey $ uid ) )
 modulepath /usr/lib/ldap
 moduleload back_mdb
 moduleload ppolicy
@@ -78,6 +82,10 @@ access to * by * read
     ldap,
     ldaps,
     log: daemon.log,
+    readsFilter: async (text) => {
+      const read = await run(slapd, ['-T', 'cat', '-f', config, '-a', text])
+      return read.code === 0 && !read.stderr.includes('filter')
+    },
     stop: async () => {
       await daemon.stop()
       rmSync(folder, { recursive: true, force: true })

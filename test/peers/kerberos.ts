@@ -9,10 +9,14 @@ export const REALM = 'LAB.TEST'
 
 export interface MitKdc {
   port: number
+  /** Environment of programs that use this realm; tickets are kept in its folder. */
+  env: NodeJS.ProcessEnv
   /** Runs a command of kadmin.local. */
   admin(command: string): Promise<string>
   /** Exports the keys of a principal anew, as base64 of a keytab. */
   keytab(principal: string): Promise<string>
+  /** Gets a first ticket, for the programs in `env`. */
+  ticketOf(principal: string, password: string): Promise<void>
   stop(): Promise<void>
 }
 
@@ -26,6 +30,7 @@ export async function startKdc(isTcpOnly = false): Promise<MitKdc> {
     client,
     `[libdefaults]
 default_realm = ${REALM}
+dns_canonicalize_hostname = false
 dns_lookup_kdc = false
 rdns = false
 [realms]
@@ -48,7 +53,12 @@ ${REALM} = {
 }
 `,
   )
-  const env = { ...process.env, KRB5_CONFIG: client, KRB5_KDC_PROFILE: server }
+  const env = {
+    ...process.env,
+    KRB5_CONFIG: client,
+    KRB5_KDC_PROFILE: server,
+    KRB5CCNAME: join(folder, 'tickets'),
+  }
   const done = async (program: 'kdb5_util' | 'kadmin.local', args: string[]) => {
     const { code, stdout, stderr } = await run(findProgram(program), args, { env })
     if (code !== 0 || /while /.test(stderr)) throw new Error(`${program}: ${stderr}`)
@@ -64,12 +74,17 @@ ${REALM} = {
   )
   return {
     port,
+    env,
     admin,
     keytab: async (principal) => {
       const file = join(folder, 'keytab')
       rmSync(file, { force: true })
       await admin(`ktadd -k ${file} ${principal}`)
       return readFileSync(file).toString('base64')
+    },
+    ticketOf: async (principal, password) => {
+      const { code, stderr } = await run(findProgram('kinit'), [principal], { env, input: `${password}\n` })
+      if (code !== 0) throw new Error(`kinit: ${stderr}`)
     },
     stop: async () => {
       await daemon.stop()

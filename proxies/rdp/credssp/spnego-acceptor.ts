@@ -4,11 +4,11 @@
  */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
+import { buildResponse, parseInit, parseResponse, SPNEGO_OID, STATE } from '../../bytes/spnego.ts'
 import { CredSspError } from '../gss/errors.ts'
 import type { Acceptor, AcceptorStep } from '../gss/mechanism.ts'
-import { NTLM_OID, SPNEGO_OID } from '../gss/oids.ts'
+import { NTLM_OID } from '../gss/oids.ts'
 import { isNtlm } from '../ntlm/messages.ts'
-import { buildResponse, parseInit, parseResponse, STATE } from './spnego-tokens.ts'
 
 type State =
   | { kind: 'start' }

@@ -1,10 +1,16 @@
 /** SPNEGO as a client (RFC 4178): offers mechanisms, and signs the list once one of them has completed. */
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
+import {
+  buildInit,
+  buildMechanismList,
+  buildResponse,
+  parseResponse,
+  SPNEGO_OID,
+  STATE,
+} from '../../bytes/spnego.ts'
 import { CredSspError } from '../gss/errors.ts'
 import type { Initiator, SecurityContext } from '../gss/mechanism.ts'
-import { SPNEGO_OID } from '../gss/oids.ts'
-import { buildInit, buildMechanismList, buildResponse, parseResponse, STATE } from './spnego-tokens.ts'
 
 export class SpnegoInitiator implements Initiator {
   readonly oid = SPNEGO_OID

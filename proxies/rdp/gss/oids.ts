@@ -1,7 +1,5 @@
 /** Object identifiers in DER, tag and length included. */
 import { Buffer } from 'node:buffer'
 
-/** 1.3.6.1.5.5.2 */
-export const SPNEGO_OID = Buffer.from('06062b0601050502', 'hex')
 /** 1.3.6.1.4.1.311.2.2.10 */
 export const NTLM_OID = Buffer.from('060a2b06010401823702020a', 'hex')

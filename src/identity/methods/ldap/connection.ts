@@ -7,6 +7,7 @@ import { connect, isIP, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import { BerReader, Client, type Entry, type Filter, ResultCodeError, type SearchOptions } from 'ldapts'
 import type { LdapOptions } from '../../../model/external-auths.ts'
+import { RESULT } from './refusals.ts'
 
 /** Bytes that a server may send in answer to one operation. */
 export const MAX_ANSWER = 4 * 1024 * 1024
@@ -16,6 +17,8 @@ const START_TLS = Buffer.from(
   'hex',
 )
 const EXTENDED_RESPONSE = 0x78
+/** Of idle connections, so that those that a firewall has dropped are noticed. */
+const KEEP_ALIVE_MS = 15_000
 /** Longest reply to it. */
 const MAX_REPLY = 4096
 
@@ -40,6 +43,7 @@ export class DirectoryConnection {
   readonly #gone: Promise<never>
   #fail!: (error: DirectoryError) => void
   #received = 0
+  #isCut = false
   isOpen = true
   readonly #onError = (error: Error) => this.#fail(new DirectoryError(`${this.#name}: ${error.message}`))
 
@@ -67,6 +71,10 @@ export class DirectoryConnection {
     messageParser.on('error', (error: Error) =>
       this.#fail(new DirectoryError(`${this.#name} sent no LDAP: ${error.message}`)),
     )
+    // The library hides it where a limit was asked for.
+    messageParser.on('message', ({ status }: { status?: number }) => {
+      this.#isCut = status === RESULT.sizeLimitExceeded
+    })
   }
 
   /** @throws DirectoryError */
@@ -98,19 +106,20 @@ export class DirectoryConnection {
     }
   }
 
-  /** Searches below a base. References to other servers are not followed. */
+  /** Searches below a base. References to other servers are not followed. `isCut`: there are more entries. */
   async search(
     base: string,
     filter: Filter,
     options: Pick<SearchOptions, 'attributes' | 'explicitBufferAttributes' | 'scope' | 'sizeLimit'>,
     signal: AbortSignal,
-  ): Promise<Entry[]> {
+  ): Promise<{ entries: Entry[]; isCut: boolean }> {
+    this.#isCut = false
     const timeLimit = Math.max(1, Math.ceil(this.#timeoutMs / 1000))
     const result = await this.run(
       (client) => client.search(base, { derefAliases: 'never', timeLimit, ...options, filter }),
       signal,
     )
-    return result.searchEntries
+    return { entries: result.searchEntries, isCut: this.#isCut }
   }
 
   close(): void {
@@ -146,7 +155,7 @@ async function securedSocket(endpoint: Endpoint, signal: AbortSignal): Promise<S
   const name = nameOf(endpoint)
   const { host, port, timeoutMs, options } = endpoint
   if (signal.aborted) throw new DirectoryError(`${name}: given up`)
-  const plain = connect({ host, port, noDelay: true })
+  const plain = connect({ host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS })
   let current: Socket = plain
   const { promise: ended, reject } = Promise.withResolvers<never>()
   ended.catch(() => undefined)

@@ -1,8 +1,8 @@
 /** Connections of one server that are used one after the other, by one user at a time. */
+import { ReportedError } from '../servers.ts'
 
 /** Most sign-ins that wait for a connection. */
 export const MAX_QUEUE = 256
-const IDLE_MS = 60_000
 
 interface Leased {
   readonly isOpen: boolean
@@ -12,26 +12,62 @@ interface Leased {
 export class Leases<C extends Leased> {
   readonly #open: (signal: AbortSignal) => Promise<C>
   readonly #most: number
+  readonly #idleMs: number
   readonly #idle: { connection: C; timer: NodeJS.Timeout }[] = []
   readonly #waiting: (() => void)[] = []
   #used = 0
   #isClosed = false
 
-  constructor(most: number, open: (signal: AbortSignal) => Promise<C>) {
+  /** `idleMs`: milliseconds for which a connection is kept that is not used. */
+  constructor(most: number, idleMs: number, open: (signal: AbortSignal) => Promise<C>) {
     this.#most = most
+    this.#idleMs = idleMs
     this.#open = open
   }
 
-  /** Lends a connection for the work; one that failed meanwhile is not lent again. @throws Error when too many wait */
+  /**
+   * Lends a connection for the work; one that failed meanwhile is not lent again. Work on a connection that had been idle, and
+   * was found dead, is done again on a new one: it must change nothing. @throws ReportedError when too many wait
+   */
   async use<T>(signal: AbortSignal, work: (connection: C) => Promise<T>): Promise<T> {
+    return await this.#inTurn(signal, async () => {
+      const idle = this.#take()
+      if (!idle) return await this.#lend(await this.#open(signal), work)
+      try {
+        return await this.#lend(idle, work)
+      } catch (error) {
+        if (idle.isOpen || signal.aborted) throw error
+        // The others have been idle for longer.
+        this.#endIdle()
+        return await this.#lend(await this.#open(signal), work)
+      }
+    })
+  }
+
+  /** Lends a connection for work that must not be done twice. @throws ReportedError when too many wait */
+  async useOnce<T>(signal: AbortSignal, work: (connection: C) => Promise<T>): Promise<T> {
+    return await this.#inTurn(signal, async () =>
+      this.#lend(this.#take() ?? (await this.#open(signal)), work),
+    )
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#endIdle()
+  }
+
+  async #lend<T>(connection: C, work: (connection: C) => Promise<T>): Promise<T> {
+    try {
+      return await work(connection)
+    } finally {
+      this.#giveBack(connection)
+    }
+  }
+
+  async #inTurn<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     await this.#turn(signal)
     try {
-      const connection = this.#take() ?? (await this.#open(signal))
-      try {
-        return await work(connection)
-      } finally {
-        this.#giveBack(connection)
-      }
+      return await work()
     } finally {
       // The place goes to the next one without being free in between.
       const next = this.#waiting.shift()
@@ -40,8 +76,7 @@ export class Leases<C extends Leased> {
     }
   }
 
-  close(): void {
-    this.#isClosed = true
+  #endIdle(): void {
     for (const { connection, timer } of this.#idle.splice(0)) {
       clearTimeout(timer)
       connection.close()
@@ -50,7 +85,8 @@ export class Leases<C extends Leased> {
 
   async #turn(signal: AbortSignal): Promise<void> {
     if (this.#used >= this.#most) {
-      if (this.#waiting.length >= MAX_QUEUE) throw new Error('too many sign-ins wait for this directory')
+      if (this.#waiting.length >= MAX_QUEUE)
+        throw new ReportedError('too many sign-ins wait for this directory')
       const { promise, resolve, reject } = Promise.withResolvers<void>()
       const onAbort = () => {
         const place = this.#waiting.indexOf(resolve)
@@ -80,7 +116,7 @@ export class Leases<C extends Leased> {
       connection.close()
       return
     }
-    const idle = { connection, timer: setTimeout(() => this.#end(idle), IDLE_MS).unref() }
+    const idle = { connection, timer: setTimeout(() => this.#end(idle), this.#idleMs).unref() }
     this.#idle.push(idle)
   }
 

@@ -15,17 +15,20 @@ import type {
   TestRequest,
   TestStep,
 } from '../method.ts'
-import { ServerOrder } from '../servers.ts'
+import { ReportedError, ServerOrder } from '../servers.ts'
 import { changePassword, passwordFlaw } from './change.ts'
+import { nameOf } from './connection.ts'
 import { type Found, findPerson, readPerson, standingOf } from './person.ts'
 import { mustChange, refusalOf } from './refusals.ts'
-import { bind, DirectoryServer, said } from './server.ts'
+import { becomeAnonymous, bind, DirectoryServer, said } from './server.ts'
 import { tryDirectory } from './trial.ts'
 
 const PORTS = { ldaps: 636, starttls: 389, none: 389 } as const
 /** Times that a user may try to find a new password. */
 const MAX_CHANGES = 3
 const MAX_NAME = 256
+/** Longest time for all the questions to one server, in milliseconds: shorter than any sign-in waits. */
+const MAX_SERVER_MS = 60_000
 
 export interface LdapSettings {
   auth: Extract<ExternalAuth, { type: 'LDAP' }>
@@ -85,7 +88,10 @@ export class LdapMethod implements SignInMethod {
     if (password.length === 0) return { result: 'rejected', reason: 'wrong_password' }
     if (attempt.userName === '' || attempt.userName.length > MAX_NAME)
       return { result: 'rejected', reason: 'unknown_user' }
-    return await this.#first((server) => this.#prove(server, attempt.userName, password, signal), signal)
+    return await this.#first(
+      (server, limit) => this.#prove(server, attempt.userName, password, limit),
+      signal,
+    )
   }
 
   async answer(
@@ -112,13 +118,13 @@ export class LdapMethod implements SignInMethod {
   async look(userName: string, signal: AbortSignal): Promise<PersonLook> {
     const { auth, attributes, now } = this.#settings
     return await this.#first(
-      (server) =>
-        server.searching.use(signal, async (connection): Promise<PersonLook> => {
-          const found = await findPerson(connection, auth.options, attributes, userName, signal)
+      (server, limit) =>
+        server.searching.use(limit, async (connection): Promise<PersonLook> => {
+          const found = await findPerson(connection, auth.options, attributes, userName, limit)
           if (!found) return { result: 'absent', reason: 'unknown_user' }
           const reason = standingOf(found, now())
           if (reason) return { result: 'absent', reason }
-          const person = await readPerson(connection, auth.options, attributes, found, signal)
+          const person = await readPerson(connection, auth.options, attributes, found, limit)
           return { result: 'present', person }
         }),
       signal,
@@ -140,17 +146,28 @@ export class LdapMethod implements SignInMethod {
     for (const server of this.#servers) server.close()
   }
 
+  /** `ask` has the time of one server. */
   async #first<T extends MethodAnswer | PersonLook>(
-    ask: (server: DirectoryServer) => Promise<T>,
+    ask: (server: DirectoryServer, limit: AbortSignal) => Promise<T>,
     signal: AbortSignal,
   ): Promise<T | { result: 'unavailable'; reason: string }> {
+    const limitMs = Math.min(2 * this.#settings.auth.timeoutMs, MAX_SERVER_MS)
     const reasons: string[] = []
     const answer = await this.#order.first(
-      ask,
+      async (server) => {
+        try {
+          return await ask(server, AbortSignal.any([signal, AbortSignal.timeout(limitMs)]))
+        } catch (error) {
+          // It answers, and is there for others.
+          if (error instanceof ResultCodeError)
+            throw new ReportedError(`${nameOf(server.endpoint)} cannot judge: ${said(error.message)}`)
+          throw error
+        }
+      },
       (server, error) => {
         const reason = said(error.message)
         reasons.push(reason)
-        this.#settings.onFailure(`${server.endpoint.host}:${server.endpoint.port}`, error)
+        this.#settings.onFailure(nameOf(server.endpoint), error)
       },
       signal,
     )
@@ -169,27 +186,23 @@ export class LdapMethod implements SignInMethod {
     const found = await server.searching.use(signal, (connection) =>
       findPerson(connection, auth.options, attributes, userName, signal),
     )
-    const { refused, policy } = await server.binding.use(signal, (connection) =>
-      found
-        ? bind(connection, found.dn, password, signal)
-        : // The same traffic for an unknown name; the user's password goes to no name that might exist.
-          bind(
-            connection,
-            `cn=${randomBytes(12).toString('hex')},${auth.options.baseDn}`,
-            Secret.of('-'),
-            signal,
-          ),
-    )
+    // The same traffic for an unknown name; the user's password goes to no name that might exist.
+    const { refused, policy } = found
+      ? await server.tryPassword(found.dn, password, signal)
+      : await server.tryPassword(
+          `cn=${randomBytes(12).toString('hex')},${auth.options.baseDn}`,
+          Secret.of('-'),
+          signal,
+        )
     if (!found) return { result: 'rejected', reason: 'unknown_user' }
     if (refused) {
       const reason = refusalOf(refused, policy)
       if (reason === undefined) throw refused
-      if (reason === 'must_change')
-        return this.#ask(new Change(server, found, Secret.of(password.reveal())), MUST_CHANGE)
-      return { result: 'rejected', reason }
+      return reason === 'must_change'
+        ? this.#offerChange(server, found, password)
+        : { result: 'rejected', reason }
     }
-    if (mustChange(policy))
-      return this.#ask(new Change(server, found, Secret.of(password.reveal())), MUST_CHANGE)
+    if (mustChange(policy)) return this.#offerChange(server, found, password)
     return await this.#accept(server, found, signal)
   }
 
@@ -199,6 +212,14 @@ export class LdapMethod implements SignInMethod {
       readPerson(connection, auth.options, attributes, found, signal),
     )
     return { result: 'accepted', person }
+  }
+
+  #offerChange(server: DirectoryServer, found: Found, password: Secret): MethodAnswer {
+    const { security, directory } = this.#settings.auth.options
+    // Active Directory changes none without TLS; the new password would have been sent in vain, and in clear.
+    if (security === 'none' && directory === 'active_directory')
+      return { result: 'rejected', reason: 'password_expired' }
+    return this.#ask(new Change(server, found, Secret.of(password.reveal())), MUST_CHANGE)
   }
 
   #ask(state: Change, message: string): MethodAnswer {
@@ -221,16 +242,20 @@ export class LdapMethod implements SignInMethod {
     const isActiveDirectory = auth.options.directory === 'active_directory'
     // Active Directory lets no account bind that has to change its password: the old one in the change is the proof.
     const leases = isActiveDirectory ? server.searching : server.binding
-    await leases.use(signal, async (connection) => {
-      if (!isActiveDirectory) {
-        const { refused, policy } = await bind(connection, found.dn, old, signal)
-        if (refused && !mustChange(policy)) throw refused
+    await leases.useOnce(signal, async (connection) => {
+      if (isActiveDirectory) {
+        await changePassword(connection, auth.options, found.dn, old, next, signal)
+        return
       }
-      await changePassword(connection, auth.options, found.dn, old, next, signal)
+      const { refused, policy } = await bind(connection, found.dn, old, signal)
+      if (refused && !mustChange(policy)) throw refused
+      try {
+        await changePassword(connection, auth.options, found.dn, old, next, signal)
+      } finally {
+        await becomeAnonymous(connection, signal)
+      }
     })
-    const { refused } = await server.binding.use(signal, (connection) =>
-      bind(connection, found.dn, next, signal),
-    )
+    const { refused } = await server.tryPassword(found.dn, next, signal)
     old.wipe()
     if (refused) return { result: 'rejected', reason: 'wrong_password' }
     return await this.#accept(server, found, signal)

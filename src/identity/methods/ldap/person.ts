@@ -1,7 +1,17 @@
 /** Persons and their groups, as a directory tells them. */
-import type { Buffer } from 'node:buffer'
-import { type Entry, ExtensibleFilter, ResultCodeError } from 'ldapts'
+import { Buffer } from 'node:buffer'
+import {
+  type Entry,
+  EqualityFilter,
+  ExtensibleFilter,
+  type Filter,
+  OrFilter,
+  PresenceFilter,
+  ResultCodeError,
+} from 'ldapts'
 import type { AuthDomainAttributes, LdapOptions } from '../../../model/external-auths.ts'
+import { MAX_GROUP_NAME } from '../../../model/group-names.ts'
+import { MAX_LINE, parseAuthorizedKey } from '../../public-key.ts'
 import type { MethodRefusal, Person } from '../method.ts'
 import type { DirectoryConnection } from './connection.ts'
 import { groupsOf, personFilter } from './filter.ts'
@@ -9,13 +19,14 @@ import { RESULT } from './refusals.ts'
 
 /** Most groups of a person; those beyond are left out. */
 export const MAX_GROUPS = 1000
+/** Most searches for the rest of a long attribute. */
+const MAX_RANGES = 16
 /** Most groups in groups, one in the other. */
 const MAX_DEPTH = 16
 /** Members asked for in one search. */
 const AT_ONCE = 50
 const MAX_KEYS = 32
 const MAX_VALUE = 512
-const MAX_KEY = 8192
 const MEMBER_OF_CHAIN = '1.2.840.113556.1.4.1941'
 
 /** Of userAccountControl. */
@@ -50,26 +61,19 @@ export async function findPerson(
     attributes.group ?? 'memberOf',
     ...(attributes.publicKey === undefined ? [] : [attributes.publicKey]),
     ...(isActiveDirectory
-      ? ['objectGUID', 'userAccountControl', 'accountExpires', 'lockoutTime']
+      ? ['objectGUID', 'objectSid', 'primaryGroupID', 'userAccountControl', 'accountExpires']
       : ['entryUUID', 'pwdAccountLockedTime']),
   ]
   const filter = personFilter(options.loginAttribute, userName, options.userFilter)
   const search: Search = {
     scope: 'sub',
     attributes: [...new Set(wanted)],
-    explicitBufferAttributes: ['objectGUID'],
+    explicitBufferAttributes: ['objectGUID', 'objectSid'],
     sizeLimit: 2,
   }
-  let entries: Entry[]
-  try {
-    entries = await connection.search(options.baseDn, filter, search, signal)
-  } catch (error) {
-    // Three at least.
-    if (error instanceof ResultCodeError && error.code === RESULT.sizeLimitExceeded) return undefined
-    throw error
-  }
+  const { entries, isCut } = await connection.search(options.baseDn, filter, search, signal)
   const [entry, another] = entries
-  return entry && !another && entry.dn !== '' ? { dn: entry.dn, entry } : undefined
+  return entry && !another && !isCut && entry.dn !== '' ? { dn: entry.dn, entry } : undefined
 }
 
 /** Returns the person of an entry, with their groups. */
@@ -81,27 +85,30 @@ export async function readPerson(
   signal: AbortSignal,
 ): Promise<Person> {
   const one = (name: string) => valuesOf(entry, name, MAX_VALUE)[0]
-  const stableId = options.directory === 'active_directory' ? guidOf(entry) : one('entryUUID')
+  const stableId =
+    options.directory === 'active_directory'
+      ? bytesOf(entry, 'objectGUID')?.toString('hex')
+      : one('entryUUID')
   const [displayName, email, language] = [
     one(attributes.displayName ?? 'displayName'),
     one(attributes.email ?? 'mail'),
     one(attributes.language ?? 'preferredLanguage'),
   ]
-  const keys = attributes.publicKey === undefined ? [] : valuesOf(entry, attributes.publicKey, MAX_KEY)
+  const keys = attributes.publicKey === undefined ? [] : valuesOf(entry, attributes.publicKey, MAX_LINE)
   return {
     userName: one(options.loginAttribute) ?? dn,
     groups: await groupsOfPerson(
       connection,
       options,
-      valuesOf(entry, attributes.group ?? 'memberOf', MAX_VALUE),
-      dn,
+      await listedGroups(connection, { dn, entry }, attributes.group ?? 'memberOf', signal),
+      { dn, entry },
       signal,
     ),
     ...(stableId !== undefined && { stableId }),
     ...(displayName !== undefined && { displayName }),
     ...(email !== undefined && { email }),
     ...(language !== undefined && { language }),
-    ...(keys.length > 0 && { publicKeys: keys.slice(0, MAX_KEYS) }),
+    ...(keys.length > 0 && { publicKeys: keys.slice(0, MAX_KEYS).filter(isUsable) }),
   }
 }
 
@@ -120,17 +127,26 @@ async function groupsOfPerson(
   connection: DirectoryConnection,
   options: LdapOptions,
   listed: string[],
-  dn: string,
+  { dn, entry }: Found,
   signal: AbortSignal,
 ): Promise<string[]> {
   const { directory, nestedGroups, groupBaseDn } = options
-  if (groupBaseDn === undefined && !nestedGroups) return listed.slice(0, MAX_GROUPS)
   const base = groupBaseDn ?? options.baseDn
-  if (nestedGroups && directory === 'active_directory') {
-    const filter = new ExtensibleFilter({ matchType: 'member', rule: MEMBER_OF_CHAIN, value: dn })
-    const found = await groupNames(connection, base, filter, signal)
-    return [...new Set([...listed, ...found])].slice(0, MAX_GROUPS)
+  if (directory === 'active_directory') {
+    const primary = await primaryGroup(connection, base, entry, signal)
+    if (groupBaseDn === undefined) listed.push(...primary)
+    if (!nestedGroups && groupBaseDn === undefined) return distinct(listed)
+    if (nestedGroups) {
+      const filters = [dn, ...primary].map(
+        (value) => new ExtensibleFilter({ matchType: 'member', rule: MEMBER_OF_CHAIN, value }),
+      )
+      const found = await groupNames(connection, base, new OrFilter({ filters }), signal)
+      return distinct([...(groupBaseDn === undefined ? listed : primary), ...found])
+    }
+    const found = await groupNames(connection, base, groupsOf([dn]), signal)
+    return distinct([...primary, ...found])
   }
+  if (groupBaseDn === undefined && !nestedGroups) return distinct(listed)
   const all = new Set(groupBaseDn === undefined ? listed : [])
   let members = [dn, ...all]
   for (let depth = 0; depth < (nestedGroups ? MAX_DEPTH : 1) && members.length > 0; depth++) {
@@ -154,16 +170,82 @@ async function groupsOfPerson(
 async function groupNames(
   connection: DirectoryConnection,
   base: string,
-  filter: Parameters<DirectoryConnection['search']>[1],
+  filter: Filter,
   signal: AbortSignal,
 ): Promise<string[]> {
   try {
     const options: Search = { scope: 'sub', attributes: ['1.1'], sizeLimit: MAX_GROUPS }
-    const entries = await connection.search(base, filter, options, signal)
+    const { entries } = await connection.search(base, filter, options, signal)
     return entries.map(({ dn }) => dn)
   } catch (error) {
     if (error instanceof ResultCodeError && error.code === RESULT.noSuchObject) return []
     throw error
+  }
+}
+
+function distinct(groups: readonly string[]): string[] {
+  return [...new Set(groups)].slice(0, MAX_GROUPS)
+}
+
+/** Returns the group that Active Directory keeps by its number only, if it is below the base. */
+async function primaryGroup(
+  connection: DirectoryConnection,
+  base: string,
+  entry: Entry,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const sid = bytesOf(entry, 'objectSid')
+  const group = integerOf(valuesOf(entry, 'primaryGroupID', MAX_VALUE)[0])
+  if (!sid || sid.length < 12 || group === undefined || group > 0xffff_ffffn) return []
+  const value = Buffer.from(sid)
+  value.writeUInt32LE(Number(group), value.length - 4)
+  return await groupNames(connection, base, new EqualityFilter({ attribute: 'objectSid', value }), signal)
+}
+
+/** Returns the groups in an attribute of the entry; Active Directory sends many in pieces ([MS-ADTS] 3.1.1.3.1.3.3). */
+async function listedGroups(
+  connection: DirectoryConnection,
+  { dn, entry }: Found,
+  name: string,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const groups = valuesOf(entry, name, MAX_GROUP_NAME)
+  let piece: Entry | undefined = entry
+  for (let searches = 0; piece !== undefined && searches < MAX_RANGES; searches++) {
+    const range = rangeOf(piece, name)
+    if (!range) break
+    groups.push(...valuesOf(piece, range.key, MAX_GROUP_NAME))
+    if (range.last === undefined || groups.length >= MAX_GROUPS) break
+    const search: Search = { scope: 'base', attributes: [`${name};range=${range.last + 1}-*`], sizeLimit: 1 }
+    const { entries } = await connection.search(
+      dn,
+      new PresenceFilter({ attribute: 'objectClass' }),
+      search,
+      signal,
+    )
+    piece = entries[0]
+  }
+  return groups
+}
+
+/** Returns the key of a piece, and the number of its last value, or none for the last piece. */
+function rangeOf(entry: Entry, name: string): { key: string; last?: number } | undefined {
+  for (const key of Object.keys(entry)) {
+    const [attribute, option, more] = key.toLowerCase().split(';')
+    const range = /^range=\d{1,9}-(\d{1,9}|\*)$/.exec(option ?? '')
+    if (attribute !== name.toLowerCase() || !range || more !== undefined) continue
+    return { key, ...(range[1] !== '*' && { last: Number(range[1]) }) }
+  }
+  return undefined
+}
+
+/** Whether a line is a key that may sign in: without options, which would not be kept, and of a type that is accepted. */
+function isUsable(line: string): boolean {
+  try {
+    parseAuthorizedKey(line)
+    return true
+  } catch {
+    return false
   }
 }
 
@@ -177,10 +259,10 @@ function valuesOf(entry: Entry, name: string, most: number): string[] {
     .filter((text) => text !== '' && text.length <= most)
 }
 
-function guidOf(entry: Entry): string | undefined {
-  const value = entry['objectGUID']
-  const bytes = (Array.isArray(value) ? value[0] : value) as Buffer | string | undefined
-  return bytes === undefined || typeof bytes === 'string' ? undefined : bytes.toString('hex')
+function bytesOf(entry: Entry, name: string): Buffer | undefined {
+  const value = entry[name]
+  const bytes = Array.isArray(value) ? value[0] : value
+  return bytes === undefined || typeof bytes === 'string' ? undefined : bytes
 }
 
 function integerOf(text: string | undefined): bigint | undefined {

@@ -22,7 +22,7 @@ const BY_SUB_CODE: Readonly<Record<string, MethodRefusal | 'must_change'>> = {
   '52f': 'not_allowed',
   '530': 'not_allowed',
   '531': 'not_allowed',
-  '532': 'password_expired',
+  '532': 'must_change',
   '533': 'account_disabled',
   '701': 'account_expired',
   '773': 'must_change',

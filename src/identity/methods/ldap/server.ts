@@ -3,9 +3,13 @@ import { PasswordPolicyControl, ResultCodeError } from 'ldapts'
 import type { Secret } from '../../../model/secret.ts'
 import { DirectoryConnection, DirectoryError, type Endpoint, nameOf } from './connection.ts'
 import { Leases } from './leases.ts'
+import { refusalOf } from './refusals.ts'
 
 const MAX_SEARCHING = 4
 const MAX_BINDING = 8
+const SEARCHING_IDLE_MS = 60_000
+/** Short: a bind is not done again on a new connection, since it may have been counted. */
+const BINDING_IDLE_MS = 5000
 
 export class DirectoryServer {
   readonly endpoint: Endpoint
@@ -14,7 +18,7 @@ export class DirectoryServer {
 
   constructor(endpoint: Endpoint, bindDn: string, bindPassword: Secret | undefined) {
     this.endpoint = endpoint
-    this.searching = new Leases(MAX_SEARCHING, async (signal) => {
+    this.searching = new Leases(MAX_SEARCHING, SEARCHING_IDLE_MS, async (signal) => {
       const connection = await DirectoryConnection.open(endpoint, signal)
       try {
         if (bindDn !== '') await bindService(connection, nameOf(endpoint), bindDn, bindPassword, signal)
@@ -24,7 +28,18 @@ export class DirectoryServer {
         throw error
       }
     })
-    this.binding = new Leases(MAX_BINDING, (signal) => DirectoryConnection.open(endpoint, signal))
+    this.binding = new Leases(MAX_BINDING, BINDING_IDLE_MS, (signal) =>
+      DirectoryConnection.open(endpoint, signal),
+    )
+  }
+
+  /** Tries a user's password. The connection has no identity afterwards. @throws DirectoryError */
+  async tryPassword(dn: string, password: Secret, signal: AbortSignal): Promise<Bound> {
+    return await this.binding.useOnce(signal, async (connection) => {
+      const bound = await bind(connection, dn, password, signal)
+      if (!bound.refused) await becomeAnonymous(connection, signal)
+      return bound
+    })
   }
 
   close(): void {
@@ -57,6 +72,15 @@ export async function bind(
   }
 }
 
+/** Leaves the connection without an identity: a refused bind does so, too (RFC 4513 4). */
+export async function becomeAnonymous(connection: DirectoryConnection, signal: AbortSignal): Promise<void> {
+  try {
+    await connection.run((client) => client.bind('', ''), signal)
+  } catch {
+    // The verdict on the password stands, whatever becomes of the connection.
+  }
+}
+
 async function bindService(
   connection: DirectoryConnection,
   name: string,
@@ -66,7 +90,8 @@ async function bindService(
 ): Promise<void> {
   if (password === undefined || password.length === 0)
     throw new DirectoryError(`${name}: \`bind_dn\` needs a \`bind_password\``)
-  const { refused } = await bind(connection, dn, password, signal)
+  const { refused, policy } = await bind(connection, dn, password, signal)
+  if (refused && refusalOf(refused, policy) === undefined) throw refused
   if (refused)
     throw new DirectoryError(`${name} refuses the service's account ${dn}: ${said(refused.message)}`)
 }

@@ -4,7 +4,7 @@ import type { TestRequest, TestStep } from '../method.ts'
 import { DirectoryConnection, nameOf } from './connection.ts'
 import { findPerson, readPerson, standingOf } from './person.ts'
 import { mustChange, refusalOf } from './refusals.ts'
-import { bind, type DirectoryServer, said } from './server.ts'
+import { type DirectoryServer, said } from './server.ts'
 
 interface Trial {
   server: DirectoryServer
@@ -57,9 +57,7 @@ export async function tryDirectory({
       passed(groups.length === 0 ? 'in no group' : groups.join('\n'))
       if (password === undefined) return
       step = 'signed_in'
-      const { refused, policy } = await server.binding.use(signal, (one) =>
-        bind(one, found.dn, password, signal),
-      )
+      const { refused, policy } = await server.tryPassword(found.dn, password, signal)
       if (refused) throw new Error(refusalOf(refused, policy) ?? said(refused.message))
       passed(mustChange(policy) ? 'the password is right, and has to be changed' : 'the password is right')
     })

@@ -4,16 +4,16 @@ import { createHash, X509Certificate } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { DerReader, der, integer, readHead, TAG } from '../../../../proxies/bytes/der.ts'
 import { MalformedError } from '../../../../proxies/bytes/malformed.ts'
-import { channelBindings, subjectPublicKey } from '../../../../proxies/rdp/credssp/certificate.ts'
-import { SpnegoAcceptor } from '../../../../proxies/rdp/credssp/spnego-acceptor.ts'
-import { SpnegoInitiator } from '../../../../proxies/rdp/credssp/spnego-initiator.ts'
 import {
   buildInit,
   buildMechanismList,
   buildResponse,
   parseResponse,
   STATE,
-} from '../../../../proxies/rdp/credssp/spnego-tokens.ts'
+} from '../../../../proxies/bytes/spnego.ts'
+import { channelBindings, subjectPublicKey } from '../../../../proxies/rdp/credssp/certificate.ts'
+import { SpnegoAcceptor } from '../../../../proxies/rdp/credssp/spnego-acceptor.ts'
+import { SpnegoInitiator } from '../../../../proxies/rdp/credssp/spnego-initiator.ts'
 import {
   buildTsRequest,
   parseTsRequest,

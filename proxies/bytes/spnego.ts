@@ -1,9 +1,10 @@
 /** The tokens of SPNEGO (RFC 4178 4.2), read and written. */
 import { Buffer } from 'node:buffer'
-import { context, contextTag, DerReader, der, octets, sequence, TAG } from '../../bytes/der.ts'
-import { MalformedError } from '../../bytes/malformed.ts'
-import { SPNEGO_OID } from '../gss/oids.ts'
+import { context, contextTag, DerReader, der, octets, sequence, TAG } from './der.ts'
+import { MalformedError } from './malformed.ts'
 
+/** 1.3.6.1.5.5.2, in DER. */
+export const SPNEGO_OID = Buffer.from('06062b0601050502', 'hex')
 /** Mechanisms in a list: Windows offers four. */
 export const MECHANISM_LIMIT = 16
 

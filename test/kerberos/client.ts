@@ -1,0 +1,114 @@
+/** A client's first token with a ticket made of the service's key, as a KDC would give it; each part can be altered. */
+import { Buffer } from 'node:buffer'
+import { context, der, integer, octets, sequence } from '../../proxies/bytes/der.ts'
+import { encryptionType } from '../../src/kerberos/encryption.ts'
+import { applicationTag, flags, text, time } from '../../src/kerberos/fields.ts'
+import { KERBEROS_OID } from '../../src/kerberos/gss.ts'
+import { encrypted, type Key, principal, USAGE } from '../../src/kerberos/messages.ts'
+
+export const keyOf = (byte: number, number = 18): Key => {
+  const type = encryptionType(number)!
+  return { type, bytes: Buffer.alloc(type.keyBytes, byte) }
+}
+export const SERVICE_KEY = keyOf(9)
+export const SESSION_KEY = keyOf(7)
+export const NOW = Date.UTC(2026, 10, 24, 12)
+
+export interface Shown {
+  realm?: string
+  /** Realm of the client, if another one. */
+  clientRealm?: string
+  client?: string[]
+  prover?: string[]
+  service?: string[]
+  key?: Key
+  version?: number
+  session?: Key
+  subkey?: Key
+  /** Milliseconds since the epoch. */
+  made?: number
+  begin?: number
+  end?: number
+  ticketFlags?: number
+  options?: number
+  gssFlags?: number
+  checksumType?: number
+  micros?: number
+}
+
+export function firstToken(shown: Shown = {}): Buffer {
+  const {
+    realm = 'LAB',
+    clientRealm = realm,
+    client = ['alice'],
+    prover = client,
+    service = ['HTTP', 'bastion'],
+    key = SERVICE_KEY,
+    version = 3,
+    session = SESSION_KEY,
+    subkey,
+    made = NOW,
+    begin = NOW - 1000,
+    end = NOW + 600_000,
+    ticketFlags = 0,
+    options = 0,
+    gssFlags = 2,
+    checksumType = 0x8003,
+    micros = 5,
+  } = shown
+  const keyField = (one: Key) => sequence(context(0, integer(one.type.number)), context(1, octets(one.bytes)))
+  const part = der(
+    applicationTag(3),
+    sequence(
+      context(0, flags(ticketFlags)),
+      context(1, keyField(session)),
+      context(2, text(clientRealm)),
+      context(3, principal(1, client)),
+      context(4, sequence(context(0, integer(1)), context(1, octets(Buffer.alloc(0))))),
+      context(5, time(begin)),
+      context(7, time(end)),
+    ),
+  )
+  const ticket = der(
+    applicationTag(1),
+    sequence(
+      context(0, integer(5)),
+      context(1, text(realm)),
+      context(2, principal(2, service)),
+      context(
+        3,
+        sequence(
+          context(0, integer(key.type.number)),
+          context(1, integer(version)),
+          context(2, octets(key.type.encrypt(key.bytes, USAGE.TICKET, part))),
+        ),
+      ),
+    ),
+  )
+  const checksum = Buffer.alloc(24)
+  checksum.writeUInt32LE(16)
+  checksum.writeUInt32LE(gssFlags, 20)
+  const authenticator = der(
+    applicationTag(2),
+    sequence(
+      context(0, integer(5)),
+      context(1, text(clientRealm)),
+      context(2, principal(1, prover)),
+      context(3, sequence(context(0, integer(checksumType)), context(1, octets(checksum)))),
+      context(4, integer(micros)),
+      context(5, time(made)),
+      ...(subkey ? [context(6, keyField(subkey))] : []),
+    ),
+  )
+  const request = der(
+    applicationTag(14),
+    sequence(
+      context(0, integer(5)),
+      context(1, integer(14)),
+      context(2, flags(options)),
+      context(3, ticket),
+      context(4, encrypted(session, USAGE.AP_AUTHENTICATOR, authenticator)),
+    ),
+  )
+  return der(0x60, KERBEROS_OID, Buffer.from([1, 0]), request)
+}
