@@ -18,7 +18,7 @@ import type { PasswordHasher } from './password.ts'
 import { isSound, type Place, placeOf, serversOf, splitDomain } from './places.ts'
 import { isKeyOf } from './public-key.ts'
 import type { SecondFactors } from './second-factor/second-factors.ts'
-import type { Outcome, Proved, Refusal, SignIn } from './sign-in.ts'
+import type { Begun, Outcome, Proved, Refusal, SignIn } from './sign-in.ts'
 import { type SignedRequest, verifySignedRequest } from './signature.ts'
 import { flawOfStanding } from './standing.ts'
 import { andThen, type Round, type Step } from './steps.ts'
@@ -28,7 +28,7 @@ const BUSY: Rejected = { result: 'rejected', reason: 'busy', locks: false }
 /** A sign-in that waits for the user's answers. */
 interface Waiting extends Dialogue {
   /** Its password is left out. */
-  request: SignIn
+  request: Begun
   /** Password of the first round. */
   password: Secret | undefined
   /** Name by which the lock-out counts. */
@@ -43,7 +43,7 @@ interface Waiting extends Dialogue {
 export interface Answered {
   outcome: Outcome
   /** The sign-in as it was begun, without its password; absent if there is no such dialogue. */
-  request?: SignIn
+  request?: Begun
   /** Password of the first round, once all is accepted; the receiver wipes it. */
   password?: Secret
 }
@@ -140,6 +140,18 @@ export class Identities {
       return user
         ? await this.#accept(attempt, { user }, who.source)
         : await this.#attempts.reject(attempt, 'unknown_user')
+    })
+  }
+
+  /** Signs in by a ticket that a server of the place has accepted; `find` finds its person. */
+  async byShown(request: Begun, place: Place, find: () => Promise<Step<Proved>>): Promise<Outcome> {
+    return await this.#attempted({ user: place.name, source: request.source }, async (attempt) => {
+      if (attempt === 'locked') return await this.#attempts.reject(attempt, 'locked')
+      return await this.#settle(
+        await this.#withFactor(await find()),
+        attempt,
+        this.#dialogueOf(request, place),
+      )
     })
   }
 
@@ -292,7 +304,7 @@ export class Identities {
     }
   }
 
-  #dialogueOf(request: SignIn, { domain, name }: Place, password?: Secret): Omit<Waiting, 'round'> {
+  #dialogueOf(request: Begun, { domain, name }: Place, password?: Secret): Omit<Waiting, 'round'> {
     const { owner, proof, source } = request
     return {
       name: nameKey(name),
@@ -347,10 +359,7 @@ export class Identities {
     return await this.#settle(step, attempt, this.#dialogueOf(request, place))
   }
 
-  /**
-   * Answers a query about a key. An agent offers all its keys, so a key of another user is no failure that
-   * counts.
-   */
+  /** Answers a query about a key. An agent offers all its keys: one of another user is no failure that counts. */
   async #askForKey(request: SignIn, { local, name }: Place, key: Uint8Array): Promise<Outcome> {
     const locked = await this.#attempts.isLocked({ user: name, source: request.source })
     const flaw = locked ? 'locked' : this.#flawOfKey(local, readOfferedKey(key), request, key)

@@ -5,6 +5,12 @@ import type { MethodPrompt, MethodRefusal } from './methods/method.ts'
 import type { SignedRequest } from './signature.ts'
 import type { StandingFlaw } from './standing.ts'
 
+/** A ticket of Kerberos, which its method has judged. */
+export interface TicketProof {
+  method: 'negotiate'
+}
+
+/** A proof that the chain judges. */
 export type Proof =
   | { method: 'password' | 'keyboard-interactive'; password: string }
   | {
@@ -15,7 +21,7 @@ export type Proof =
       signed?: Pick<SignedRequest, 'data' | 'signature'>
     }
 
-export interface SignIn {
+export interface SignIn<P = Proof> {
   /** The user's name: USER of the login string. */
   user: string
   /** The user-name field as the client sent it, whole: a signature covers it. */
@@ -24,8 +30,11 @@ export interface SignIn {
   source: string
   /** Names the connection, or what else a dialogue belongs to: answers from elsewhere are rejected. */
   owner?: string
-  proof: Proof
+  proof: P
 }
+
+/** A sign-in that waits for answers, or begins with a ticket. */
+export type Begun = SignIn<Proof | TicketProof>
 
 /** Why a sign-in was refused: for the audit log, never for the client. */
 export type Refusal =
