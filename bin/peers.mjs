@@ -99,7 +99,6 @@ export const PEER_PACKAGES = [
   'swift-container',
   'swift-object',
   'freeradius',
-  'freeradius-utils',
   'slapd',
   'krb5-kdc',
   'krb5-admin-server',

@@ -37,6 +37,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
   ],
   peers: [
     'test/api/**/*.test.ts',
+    'test/accounting/radius.test.ts',
     'test/audit/{memory-of-feeds,snmp,syslog}.test.ts',
     'test/audit/events/catalogue.test.ts',
     'test/backup/backup.test.ts',

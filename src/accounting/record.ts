@@ -31,14 +31,21 @@ export type AccountingRecord = AccountedSession & {
         result: string
         reason: string
       }
+    /** The bastion is there, and has no session: `on`; or leaves: `off`. Its session is empty. */
+    | { kind: 'on' | 'off' }
     /** A recorded command line. `denied`: it did not reach the target. */
     | { kind: 'command'; command: string; result: string }
   )
+
+/** Value of `method` of the start and stop of brokers of which one replaces the other. */
+export const TAKEOVER = 'takeover'
 
 const KINDS: Partial<Record<EventCode, AccountingRecord['kind']>> = {
   'session.open': 'start',
   'session.close': 'stop',
   command: 'command',
+  'service.start': 'on',
+  'service.stop': 'off',
 }
 
 /** Returns the kind of record that an event becomes, or undefined if it becomes none. */
@@ -48,8 +55,9 @@ export function kindOfRecord(code: EventCode): AccountingRecord['kind'] | undefi
 
 /** Returns the record, or undefined for an event that is none: of another kind, or a line that could not be read. */
 export function recordOf({ code, time, fields }: StoredEvent): AccountingRecord | undefined {
+  const kind = kindOfRecord(code)
   const session = text(fields.session)
-  if (session === '') return undefined
+  if ((kind === 'on' || kind === 'off') !== (session === '')) return undefined
   const about: AccountedSession & { time: number } = {
     session,
     user: text(fields.user),
@@ -58,7 +66,11 @@ export function recordOf({ code, time, fields }: StoredEvent): AccountingRecord 
     target: targetText(fields),
     time,
   }
-  switch (kindOfRecord(code)) {
+  switch (kind) {
+    case 'on':
+    case 'off':
+      // Sessions run on in the other broker.
+      return text(fields.method) === TAKEOVER ? undefined : { ...about, kind }
     case 'start':
       return { ...about, kind: 'start' }
     case 'stop':

@@ -1,4 +1,5 @@
 /** A server of accounting, as its sink (sink.ts) uses it. */
+import type { ServerOrder } from '../identity/methods/servers.ts'
 import type { AccountingRecord } from './record.ts'
 
 export interface AccountingSender {
@@ -17,3 +18,32 @@ export interface AccountingSender {
 
 /** An answer of the server: it does not take this record. */
 export class RecordRefused extends Error {}
+
+/** Asks the servers in order until one answers. Rejects with the reasons of all if none does. */
+export async function firstOf<S, T>(
+  order: ServerOrder<S>,
+  ask: (server: S) => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  const reasons: string[] = []
+  const answer = await order.first(
+    async (server) => ({ of: await ask(server) }),
+    (_server, error) => reasons.push(error.message),
+    signal,
+  )
+  if (!answer) throw new Error(reasons.join('; ') || 'no server answered a moment ago')
+  return answer.of
+}
+
+/** Returns the beginning of a text that fits, and no half character. */
+export function short(text: string, bytes: number): string {
+  if (text.length * 3 <= bytes) return text
+  let kept = ''
+  let used = 0
+  for (const character of text) {
+    used += Buffer.byteLength(character)
+    if (used > bytes) break
+    kept += character
+  }
+  return kept
+}

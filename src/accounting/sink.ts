@@ -203,6 +203,14 @@ async function inLanes<E extends { record: AccountingRecord }>(
   entries: readonly E[],
   work: (entry: E) => Promise<void>,
 ): Promise<void> {
+  // The bastion's own start and end stand between what was before and after.
+  const own = entries.findIndex(({ record }) => record.session === '')
+  if (own >= 0 && entries.length > 1) {
+    await inLanes(entries.slice(0, own), work)
+    await inLanes(entries.slice(own, own + 1), work)
+    await inLanes(entries.slice(own + 1), work)
+    return
+  }
   const sessions = [...Map.groupBy(entries, ({ record }) => record.session).values()]
   let failure: Error | undefined
   const lane = async () => {

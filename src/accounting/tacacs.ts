@@ -1,7 +1,6 @@
 /** Accounting at TACACS+ servers (RFC 8907 7): sessions as start and stop, and commands as they were recorded. */
 
 import { ServerOrder } from '../identity/methods/servers.ts'
-import { shown } from '../identity/methods/tacacs/dialogue.ts'
 import {
   type ACCOUNTING_FLAGS,
   type Argument,
@@ -11,21 +10,24 @@ import {
   readAccountingReply,
 } from '../identity/methods/tacacs/messages.ts'
 import { PORT_NAME, type TacacsSettings, tacacsServers } from '../identity/methods/tacacs/method.ts'
-import { TacacsError } from '../identity/methods/tacacs/packet.ts'
 import type { TacacsServer } from '../identity/methods/tacacs/server.ts'
+import { shown } from '../identity/methods/words.ts'
 import type { AccountingRecord } from './record.ts'
-import { type AccountingSender, RecordRefused } from './sender.ts'
+import { type AccountingSender, firstOf, RecordRefused, short } from './sender.ts'
 
 /** Parts of one command line: `cmd`, and up to so many `cmd-arg`. The log's limit of a line needs nine. */
 const MAX_PARTS = 12
 const MAX_SAID = 200
+
+/** TACACS+ has none of a client's own start and end. */
+type Reported = Exclude<AccountingRecord, { kind: 'on' | 'off' }>
 
 const FLAGS = {
   start: 'start',
   interim: 'watchdog',
   stop: 'stop',
   command: 'stop',
-} as const satisfies Record<AccountingRecord['kind'], keyof typeof ACCOUNTING_FLAGS>
+} as const satisfies Record<Reported['kind'], keyof typeof ACCOUNTING_FLAGS>
 
 export class TacacsSender implements AccountingSender {
   readonly kinds: readonly AccountingRecord['kind'][]
@@ -43,12 +45,14 @@ export class TacacsSender implements AccountingSender {
   }
 
   async reach(signal: AbortSignal): Promise<void> {
-    await this.#first((server) => server.reach(signal), signal)
+    await firstOf(this.#order, (server) => server.reach(signal), signal)
   }
 
   async send(record: AccountingRecord, signal: AbortSignal): Promise<void> {
+    if (!isReported(record)) throw new RecordRefused(`TACACS+ has no record of ${record.kind}`)
     const body = accountingRequest(FLAGS[record.kind], callerOf(record), argumentsOf(record))
-    const { status, message } = await this.#first(
+    const { status, message } = await firstOf(
+      this.#order,
       async (server) => readAccountingReply(await server.ask('accounting', 0, body, signal)),
       signal,
     )
@@ -59,25 +63,17 @@ export class TacacsSender implements AccountingSender {
   async close(): Promise<void> {
     for (const server of this.#servers) server.close()
   }
-
-  async #first<T>(ask: (server: TacacsServer) => Promise<T>, signal: AbortSignal): Promise<T> {
-    const reasons: string[] = []
-    const answer = await this.#order.first(
-      async (server) => ({ of: await ask(server) }),
-      (_server, error) => reasons.push(error.message),
-      signal,
-    )
-    if (!answer) throw new TacacsError(reasons.join('; ') || 'no server answered a moment ago')
-    return answer.of
-  }
 }
 
+const isReported = (record: AccountingRecord): record is Reported =>
+  record.kind !== 'on' && record.kind !== 'off'
+
 function callerOf({ user, source }: AccountingRecord): Caller {
-  return { user: short(user), port: PORT_NAME, source: short(source) }
+  return { user: short(user, MAX_SHORT), port: PORT_NAME, source: short(source, MAX_SHORT) }
 }
 
 /** Returns the arguments of a record; times are in seconds since the epoch (RFC 8907 8.3). */
-function argumentsOf(record: AccountingRecord): Argument[] {
+function argumentsOf(record: Reported): Argument[] {
   const { session, time, protocol, target } = record
   const named: [string, string | number][] = [
     ['task_id', session],
@@ -123,19 +119,6 @@ function argumentsOf(record: AccountingRecord): Argument[] {
 }
 
 const seconds = (ms: number): number => Math.max(0, Math.floor(ms / 1000))
-
-/** Returns the beginning of a text that fits, and no half character. */
-function short(text: string, bytes = MAX_SHORT): string {
-  if (text.length * 3 <= bytes) return text
-  let kept = ''
-  let used = 0
-  for (const character of text) {
-    used += Buffer.byteLength(character)
-    if (used > bytes) break
-    kept += character
-  }
-  return kept
-}
 
 /** Returns a line in pieces that fit into arguments. */
 function parts(line: string): string[] {

@@ -2,20 +2,22 @@
  * Receivers of accounting: one for each object of external sign-in that has it on. The objects are in the database, and
  * may be changed by another process: they are looked at every few seconds.
  */
+
+import { RadiusSender } from '../accounting/radius.ts'
 import { type AccountingRecord, targetText } from '../accounting/record.ts'
+import type { AccountingSender } from '../accounting/sender.ts'
 import { AccountingSink } from '../accounting/sink.ts'
 import { TacacsSender } from '../accounting/tacacs.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { Sink } from '../audit/sink.ts'
 import { openExternal } from '../identity/external-secrets.ts'
-import type { ExternalAuth } from '../model/external-auths.ts'
+import { ACCOUNTING_INTERVAL, type ExternalAuth } from '../model/external-auths.ts'
 import type { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/vault.ts'
 
 export const ACCOUNTING_LOOK_MS = 2000
-/** Interval of the reports about running sessions. */
-const INTERIM_MS = 10 * 60_000
+const MINUTE_MS = 60_000
 const SECRET = 'shared_secret'
 
 export interface AccountingDeps {
@@ -26,6 +28,8 @@ export interface AccountingDeps {
   now: () => number
   onError: (error: Error) => void
 }
+
+type Accountable = Extract<ExternalAuth, { type: 'RADIUS' | 'TACACS' }>
 
 export class Accounting {
   readonly #deps: AccountingDeps
@@ -49,14 +53,15 @@ export class Accounting {
     return JSON.stringify(await this.#accounting()) !== this.#made
   }
 
-  async #accounting(): Promise<(ExternalAuth & { type: 'TACACS' })[]> {
+  async #accounting(): Promise<Accountable[]> {
     const { items } = await this.#deps.store.externalAuths.list()
-    return items
-      .filter((auth) => auth.type === 'TACACS')
-      .filter(({ options }) => options.accounting || options.commandAccounting)
+    return items.filter((auth): auth is Accountable => {
+      if (auth.type === 'RADIUS') return auth.options.accountingPort !== undefined
+      return auth.type === 'TACACS' && (auth.options.accounting || auth.options.commandAccounting)
+    })
   }
 
-  async #sinkOf(auth: ExternalAuth & { type: 'TACACS' }): Promise<Sink> {
+  async #sinkOf(auth: Accountable): Promise<Sink> {
     const { store, vault, audit, now, onError } = this.#deps
     let sharedSecret: Secret | undefined
     try {
@@ -66,14 +71,25 @@ export class Accounting {
       // Without its secret the receiver is down, and says so; the broker runs.
       onError(error as Error)
     }
-    const about = { object_type: 'tacacs', object: auth.authenticationName }
+    const secrets = { ...(sharedSecret && { sharedSecret }) }
+    let sender: AccountingSender
+    let minutes: number | undefined
+    if (auth.type === 'RADIUS') {
+      sender = new RadiusSender({ auth, secrets, now })
+      minutes = auth.options.accountingInterval ?? ACCOUNTING_INTERVAL
+    } else {
+      sender = new TacacsSender({ auth, secrets, now })
+      if (auth.options.accounting) minutes = ACCOUNTING_INTERVAL
+    }
+    const type = auth.type === 'RADIUS' ? 'radius' : 'tacacs'
+    const about = { object_type: type, object: auth.authenticationName }
     return new AccountingSink({
-      type: 'tacacs',
+      type,
       address: auth.authenticationName,
       id: auth.id,
-      sender: new TacacsSender({ auth, secrets: { ...(sharedSecret && { sharedSecret }) }, now }),
-      ...(auth.options.accounting && {
-        interim: { intervalMs: INTERIM_MS, running: () => this.#running() },
+      sender,
+      ...(minutes !== undefined && {
+        interim: { intervalMs: minutes * MINUTE_MS, running: () => this.#running() },
       }),
       onRefused: ({ kind, session }, reason) => {
         audit

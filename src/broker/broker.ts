@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import { nativeCryptoAvailable, requirePatchedSsh2 } from '../../proxies/ssh/transport/ssh2.ts'
 import { Drawer } from '../../recordings/show/screens/drawer.ts'
+import { TAKEOVER } from '../accounting/record.ts'
 import type { Api } from '../api/http/deps.ts'
 import { createApi } from '../api/server.ts'
 import { auditAnchor } from '../audit/anchor.ts'
@@ -38,6 +39,8 @@ import { REMINDER_INTERVAL_MS, REVIEW_INTERVAL_MS } from '../gate/review.ts'
 import { openDataFolder } from '../host/data-folder.ts'
 import type { Logger } from '../host/log.ts'
 import { openAuthorities } from '../identity/authorities.ts'
+import { forgeableServers } from '../identity/methods/radius/forgeable.ts'
+import { PersonCheck } from '../identity/person-check.ts'
 import { Slack } from '../memory/slack.ts'
 import { placeText } from '../model/database.ts'
 import { AuditRetention } from '../recording-service/audit-retention.ts'
@@ -153,6 +156,8 @@ export class Broker {
   #reviews: NodeJS.Timeout | undefined
   #reminders: NodeJS.Timeout | undefined
   #expiries: NodeJS.Timeout | undefined
+  readonly #personCheck: PersonCheck
+  #personChecks: NodeJS.Timeout | undefined
   readonly #deletion: Deletion
   readonly #retention: Retention
   readonly #auditRetention: AuditRetention
@@ -311,6 +316,13 @@ export class Broker {
       secretChanges: this.#rotation,
       now: Date.now,
     })
+    this.#personCheck = new PersonCheck({
+      store: parts.store,
+      registry: parts.methods,
+      users: () => this.#gate.userIds(),
+      onLost: (user, reason) =>
+        options.logger.warn({ user, reason }, 'a person of a domain may not sign in any more'),
+    })
     this.#outage = new Outage({
       reach,
       audit: this.#audit,
@@ -398,6 +410,7 @@ export class Broker {
       )
     }
     for (const unwise of [...exposedFiles(config), ...wideBalancers(config)]) logger.warn(unwise)
+    for (const unwise of await forgeableServers(this.#parts.store)) logger.warn(unwise)
     await this.#rotation.onAbandoned(await this.#abandoned())
     const { restored, report } = await takeOver({
       ...this.#recoverDeps(),
@@ -419,6 +432,7 @@ export class Broker {
       say(`the user admin was created with the password ${admin.password} (shown only this once)`)
     }
     this.#reviews = setInterval(() => this.#review(() => this.#gate.review()), REVIEW_INTERVAL_MS)
+    this.#personChecks = setInterval(() => this.#checkPersons(), config.signIn.checkInterval)
     this.#reminders = setInterval(() => this.#gate.remind(), REMINDER_INTERVAL_MS)
     this.#expiries = setInterval(() => this.#endExpired(), EXPIRY_INTERVAL_MS)
     this.#retentions = setInterval(() => this.#enforceRetention(), RETENTION_INTERVAL_MS)
@@ -439,6 +453,7 @@ export class Broker {
       object_type: 'service',
       object: version,
       ...(reasons.length > 0 && { reason: reasons.join('; ') }),
+      ...(replaced !== undefined && { method: TAKEOVER }),
     })
     await this.#audit.checkpoint()
     this.#state = 'serving'
@@ -611,6 +626,15 @@ export class Broker {
     review().catch((error: unknown) => {
       if (this.#parts.store.reach.away) return
       this.#options.logger.error({ error }, 'running sessions could not be reviewed')
+    })
+  }
+
+  #checkPersons(): void {
+    if (this.#parts.store.reach.away) return
+    const checked = this.#personCheck.run().then(() => this.#gate.review())
+    checked.catch((error: unknown) => {
+      if (this.#parts.store.reach.away) return
+      this.#options.logger.error({ error }, 'persons of domains could not be looked at')
     })
   }
 
@@ -873,7 +897,12 @@ export class Broker {
     const { version: object, logger } = this.#options
     try {
       await drained
-      await this.#audit.record('service.stop', { object_type: 'service', object, reason })
+      await this.#audit.record('service.stop', {
+        object_type: 'service',
+        object,
+        reason,
+        ...(this.#isHandingOver && { method: TAKEOVER }),
+      })
     } catch (error) {
       // A full disk must not keep the broker from ending.
       logger.error({ error }, 'the stop could not be written to the audit log')
@@ -884,6 +913,7 @@ export class Broker {
   /** Frees all resources, without grace. */
   async abort(): Promise<void> {
     clearInterval(this.#reviews)
+    clearInterval(this.#personChecks)
     this.#slack?.stop()
     for (const timer of [this.#expiries, this.#retentions, this.#looks, this.#notes, this.#reminders])
       clearInterval(timer)

@@ -20,6 +20,7 @@ import { runningHolder } from '../host/data-folder.ts'
 import { publicHostKeys } from '../host/front-files.ts'
 import { withholdFromCoreDumps } from '../host/process-memory.ts'
 import { openAuthorities } from '../identity/authorities.ts'
+import { forgeableServers } from '../identity/methods/radius/forgeable.ts'
 import { placeText } from '../model/database.ts'
 import { openBucket } from '../recording-service/bucket.ts'
 import { databaseFault } from '../store/open.ts'
@@ -151,6 +152,9 @@ async function data(config: Config): Promise<Finding[]> {
               text: `row ${verdict.fault.sequence}: ${verdict.fault.code}: ${verdict.fault.message}`,
             }
           : { level: 'ok', subject: 'audit', text: `${verdict.rows} rows in order` },
+        ...(await forgeableServers(foundation.store)).map(
+          (text): Finding => ({ level: 'warning', subject: 'radius', text }),
+        ),
       ]
     } finally {
       await foundation.close()

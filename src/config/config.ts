@@ -163,6 +163,8 @@ export interface Config {
   /** Characters. */
   passwords: { minLength: number }
   /** Milliseconds. */
+  signIn: { checkInterval: number }
+  /** Milliseconds. */
   ticketLifetime: number
   /** Milliseconds. */
   shutdownGrace: number

@@ -28,6 +28,8 @@ const MAX_GRACE = parseDuration('1h')
 const SYSLOG_PORT = 514
 /** RFC 5425 4.1. */
 const SYSLOG_TLS_PORT = 6514
+/** Milliseconds for which persons that are gone keep their sessions at most. */
+const MAX_CHECK_INTERVAL = 15 * 60_000
 /** RFC 3414 11.2: managers refuse shorter passwords. */
 const MIN_SNMP_PASSWORD = 8
 
@@ -62,10 +64,11 @@ class Resolver {
     return resolve(this.#dataDir, file)
   }
 
-  duration(text: string, path: Path, minimum: number): number {
+  duration(text: string, path: Path, minimum: number, maximum = MAX_GRACE): number {
     const value = parseDuration(text)
-    if (value < minimum || value > MAX_GRACE) {
-      this.fail(path, `expected ${minimum / 1000}s to 1h, got ${text}`)
+    if (value < minimum || value > maximum) {
+      const most = maximum === MAX_GRACE ? '1h' : `${maximum / 60_000}m`
+      this.fail(path, `expected ${minimum / 1000}s to ${most}, got ${text}`)
     }
     return value
   }
@@ -363,6 +366,14 @@ export function resolveConfig(
     ...(content.run_as !== undefined && { runAs: content.run_as }),
     loginGrace: resolver.duration(content.login_grace, ['login_grace'], 1000),
     passwords: { minLength: content.passwords.min_length },
+    signIn: {
+      checkInterval: resolver.duration(
+        content.sign_in.check_interval,
+        ['sign_in', 'check_interval'],
+        1000,
+        MAX_CHECK_INTERVAL,
+      ),
+    },
     ticketLifetime: resolver.duration(content.ticket_lifetime, ['ticket_lifetime'], 10_000),
     shutdownGrace: resolver.duration(content.shutdown_grace, ['shutdown_grace'], 0),
     syslog: content.syslog.map((sink, i) => resolver.syslog(sink, i)),

@@ -378,6 +378,16 @@ export const ConfigSchema = Type.Object(
       },
       { ...closed, default: {}, description: 'rules for new passwords of users' },
     ),
+    sign_in: Type.Object(
+      {
+        check_interval: Duration({
+          default: '5m',
+          description:
+            'how often servers are asked about persons of domains that have sessions or sign-ins: those that are gone or disabled there lose them; 1s to 15m',
+        }),
+      },
+      { ...closed, default: {}, description: 'sign-in against servers' },
+    ),
     ticket_lifetime: Duration({
       default: '5m',
       description: 'how long a one-time ticket (POST /targets/TARGET/ticket) is valid; 10s to 1h',

@@ -618,6 +618,11 @@ export class BrokerGate implements Gate {
     return this.#review.runAll()
   }
 
+  /** Returns the users that have a session, a sign-in, a ticket or an invitation. */
+  userIds(): Id[] {
+    return this.#review.userIds()
+  }
+
   /** Sends the notices again for what has lost its right and has not ended: its proxy may not have known it yet. */
   remind(): void {
     for (const session of this.#running) if (session.isWithdrawn) this.#notifyStop(session)

@@ -168,7 +168,7 @@ export class Review {
     this.#authorities = authorities
     this.#revoked = revoked
     await this.#owed.resolve(store.access, async () => [
-      ...new Set([...this.#userIds(), ...(await holders())]),
+      ...new Set([...this.userIds(), ...(await holders())]),
     ])
     const touched = this.#owed
     this.#owed = new Touched()
@@ -176,7 +176,7 @@ export class Review {
   }
 
   /** Returns the users that anything rests on. */
-  #userIds(): Id[] {
+  userIds(): Id[] {
     const ids = new Set<Id>()
     for (const { userId } of this.#options.bases()) if (userId !== undefined) ids.add(userId)
     return [...ids]

@@ -56,7 +56,12 @@ export interface RadiusOptions {
   tries: number
   /** Port of accounting; absent: no accounting. */
   accountingPort?: number
+  /** Minutes between reports of a running session. */
+  accountingInterval?: number
 }
+
+/** Minutes between reports of a running session, unless the object says otherwise. */
+export const ACCOUNTING_INTERVAL = 10
 
 export interface TacacsOptions {
   authentication: 'ascii' | 'pap'

@@ -26,6 +26,11 @@ export function personRepository({ db, newId }: StoreContext): PersonRepository 
       return await inTransaction(db, (tx) => signIn(tx, newId, domainId, person))
     },
 
+    suspend: async (id) => {
+      const rows = db.updateTable('users').set({ is_disabled: 1 }).where('id', '=', id)
+      await rows.where('auth_domain_id', 'is not', null).execute()
+    },
+
     remove: async (id) => {
       const rows = db.deleteFrom('users').where('id', '=', id).where('auth_domain_id', 'is not', null)
       const { numDeletedRows } = await rows.executeTakeFirstOrThrow()
@@ -97,6 +102,7 @@ async function unchangedPerson(db: Db, domainId: Id, person: ProvedPerson): Prom
   const found = user(row)
   const before = await matchedBefore(db, row.id)
   const isSame =
+    !found.isDisabled &&
     found.userName === name &&
     found.displayName === (person.displayName ?? '') &&
     found.email === (person.email ?? '') &&
@@ -136,6 +142,7 @@ async function signIn(
     display_name: person.displayName ?? '',
     email: person.email ?? '',
     profile: given.profile,
+    is_disabled: 0,
   }
   if (old) await setColumns(tx, 'users', id, columns)
   else {
@@ -144,7 +151,6 @@ async function signIn(
       id,
       user_auths: '[]',
       ssh_public_keys: '[]',
-      is_disabled: 0,
       is_locked: 0,
       expiration_date: null,
       ip_source: '[]',

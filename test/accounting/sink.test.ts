@@ -6,7 +6,7 @@ import type { EventFields } from '../../src/audit/events/fields.ts'
 import { type Fed, type FedOptions, feeding, hurried, removeFolders, until } from '../audit/feeding.ts'
 
 class MemorySender implements AccountingSender {
-  readonly kinds = ['start', 'interim', 'stop', 'command'] as const
+  kinds: readonly AccountingRecord['kind'][] = ['start', 'interim', 'stop', 'command']
   received: AccountingRecord[] = []
   isAway = false
   /** Set to accept connections and confirm nothing. */
@@ -128,6 +128,28 @@ describe('accounting', () => {
     sender.isAway = false
     await until(() => sender.received.length === 3)
     expect(sender.said).toEqual(['a', 'b', 'c'])
+  })
+
+  test("tells of the bastion's own start and end between what was before and after, but not of a takeover", async () => {
+    const sender = new MemorySender()
+    sender.kinds = ['start', 'stop', 'on', 'off']
+    sender.isAway = true
+    const one = await fed(sender)
+    for (let nth = 0; nth < 20; nth++) await one.record('session.open', { ...SESSION, session: `a${nth}` })
+    await one.record('service.stop')
+    await one.record('service.start')
+    for (let nth = 0; nth < 20; nth++) await one.record('session.open', { ...SESSION, session: `b${nth}` })
+    await one.record('service.stop', { method: 'takeover' })
+    await one.record('service.start', { method: 'takeover' })
+    await one.record('session.close', SESSION)
+    await until(() => one.events('sink.down').length === 1)
+    sender.isAway = false
+    await until(() => sender.received.length === 43)
+    const said = sender.said
+    expect(said.slice(20, 22)).toEqual(['off ', 'on '])
+    expect(said.slice(0, 20).every((text) => text.startsWith('start a'))).toBe(true)
+    expect(said.slice(22).every((text) => text.startsWith('start b') || text === 'stop s1')).toBe(true)
+    expect(new Set(said).size).toBe(43)
   })
 
   test('does not count a server as back that accepts connections and confirms nothing', async () => {

@@ -228,10 +228,22 @@ test('a KDC has its realm, its service, and a keytab that is read before it is k
 test('a RADIUS server has options of its own, and must sign its replies unless told', async () => {
   const base = { type: 'RADIUS', host: '10.0.0.18', authentication_name: 'codes', shared_secret: 'canary-9e' }
   const made = await must('POST', '/externalauths', base)
-  const radius = { nas_identifier: null, require_message_authenticator: true, tries: 3 }
+  const radius = {
+    nas_identifier: null,
+    require_message_authenticator: true,
+    tries: 3,
+    accounting_port: null,
+    accounting_interval: 10,
+  }
   expect(made).toMatchObject({ radius, secrets: ['shared_secret'], ldap: {}, tacacs: {} })
   expect(JSON.stringify(made)).not.toContain('canary')
-  const told = { nas_identifier: 'bastion1', require_message_authenticator: false, tries: 1 }
+  const told = {
+    nas_identifier: 'bastion1',
+    require_message_authenticator: false,
+    tries: 1,
+    accounting_port: 1813,
+    accounting_interval: 5,
+  }
   expect(await must('PUT', '/externalauths/codes', { radius: told })).toMatchObject({ radius: told })
   expect(await must('PUT', '/externalauths/codes', { radius: { tries: 2 } })).toMatchObject({
     radius: { ...told, tries: 2 },
@@ -239,6 +251,8 @@ test('a RADIUS server has options of its own, and must sign its replies unless t
   for (const [field, body] of [
     ['radius/nas_identifier', { radius: { nas_identifier: 'ä'.repeat(127) } }],
     ['radius/tries', { radius: { tries: 11 } }],
+    ['radius/accounting_port', { radius: { accounting_port: 0 } }],
+    ['radius/accounting_interval', { radius: { accounting_interval: 0 } }],
     ['shared_secret', { host: '10.0.0.19' }],
     ['tacacs', { tacacs: { accounting: true } }],
   ] as const) {

@@ -23,12 +23,19 @@ describeWithPeers('persons of a directory', ['slapd', 'sshd', 'ssh-keygen'], () 
   beforeAll(async () => {
     certificate = await certificateFiles()
     slapd = await startSlapd(
-      { alice: RIGHT, bob: 'Pass-of-bob', fresh: 'Old-Password1', other: 'Old-Password1' },
+      {
+        alice: RIGHT,
+        bob: 'Pass-of-bob',
+        fresh: 'Old-Password1',
+        other: 'Old-Password1',
+        leaver: RIGHT,
+        mover: RIGHT,
+      },
       certificate,
     )
     const client = new Client({ url: `ldap://127.0.0.1:${slapd.ldap}`, strictDN: false })
     await client.bind(LDAP_ADMIN.login, LDAP_ADMIN.password)
-    const member = ['alice', 'fresh', 'other'].map((name) => `uid=${name},${PEOPLE}`)
+    const member = ['alice', 'fresh', 'other', 'leaver', 'mover'].map((name) => `uid=${name},${PEOPLE}`)
     await client.add(`cn=staff,${SUFFIX}`, { objectClass: 'groupOfNames', cn: 'staff', member })
     for (const name of ['fresh', 'other']) {
       const { Attribute, Change } = await import('ldapts')
@@ -36,7 +43,7 @@ describeWithPeers('persons of a directory', ['slapd', 'sshd', 'ssh-keygen'], () 
       await client.modify(`uid=${name},${PEOPLE}`, new Change({ operation: 'replace', modification }))
     }
     await client.unbind()
-    bastion = await startBastion({ broker: { terminals: {} } })
+    bastion = await startBastion({ broker: { terminals: {}, config: { sign_in: { check_interval: '1s' } } } })
     const { broker } = bastion
     await broker.must('POST', '/externalauths', {
       authentication_name: 'directory',
@@ -87,6 +94,36 @@ describeWithPeers('persons of a directory', ['slapd', 'sshd', 'ssh-keygen'], () 
     expect(new Set(failures.map(({ reason }) => reason))).toEqual(
       new Set(['wrong_password', 'unknown_user', 'unmapped']),
     )
+  })
+
+  test('lose running sessions when the directory has removed them, or taken the group that gave the right', async () => {
+    const open = async (name: string) => {
+      const terminal = sshTerminal(bastion.home, login(`${name}@corp`), [], { typed: true })
+      await terminal.expect('assword: ')
+      terminal.send(`${RIGHT}\r`)
+      await terminal.expect(bastion.account.prompt)
+      return terminal
+    }
+    const [alice, leaver, mover] = [await open('alice'), await open('leaver'), await open('mover')]
+    const before = (await bastion.events('session.kill')).length
+    const client = new Client({ url: `ldap://127.0.0.1:${slapd.ldap}`, strictDN: false })
+    await client.bind(LDAP_ADMIN.login, LDAP_ADMIN.password)
+    await client.del(`uid=leaver,${PEOPLE}`)
+    const { Attribute, Change } = await import('ldapts')
+    const modification = new Attribute({ type: 'member', values: [`uid=mover,${PEOPLE}`] })
+    await client.modify(`cn=staff,${SUFFIX}`, new Change({ operation: 'delete', modification }))
+    await client.unbind()
+    const kills = (await bastion.events('session.kill', before + 2)).slice(before)
+    const rows = kills.map((kill) =>
+      bastion.broker.must<{ user: string }>('GET', `/sessions/${kill['session']}`),
+    )
+    const users = (await Promise.all(rows)).map(({ user }) => user)
+    expect(users.toSorted()).toEqual(['leaver@corp', 'mover@corp'])
+    await Promise.all([leaver.exit, mover.exit])
+    alice.send('echo still-$((40+2))\r')
+    await alice.expect('still-42')
+    await alice.close()
+    expect((await session({ user: 'leaver@corp', password: RIGHT })).status).toBe(401)
   })
 
   test('change a password that was reset, in keyboard-interactive rounds', async () => {

@@ -1,7 +1,6 @@
 /** Packets and bodies of TACACS+: for any bytes a message or the one error, and a body comes back as it was. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { shown } from '../../src/identity/methods/tacacs/dialogue.ts'
 import {
   readAccountingReply,
   readAuthenticationReply,
@@ -16,6 +15,7 @@ import {
   TacacsError,
 } from '../../src/identity/methods/tacacs/packet.ts'
 import { personOf } from '../../src/identity/methods/tacacs/person.ts'
+import { shown } from '../../src/identity/methods/words.ts'
 import { times } from '../times.ts'
 
 const RUNS = { numRuns: times(2000, 200_000) }

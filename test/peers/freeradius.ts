@@ -1,5 +1,5 @@
 /** FreeRADIUS as a server of sign-ins, which asks some persons for codes after the password. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort, startDaemon } from './process.ts'
@@ -9,6 +9,9 @@ export const RADIUS_SECRET = 'lab-secret'
 
 export interface FreeRadius {
   port: number
+  accountingPort: number
+  /** Returns the records of accounting that it has written down, as names and values without quotes. */
+  accounted(): Record<string, string>[]
   log(): string
   stop(): Promise<void>
 }
@@ -18,15 +21,20 @@ export interface FreeRadiusOptions {
   host: '127.0.0.1' | '::1'
   /** Message-Authenticator in replies; servers before CVE-2024-3596 have none. */
   signsReplies: boolean
+  /** Those of a server that has stopped. Absent: free ones. */
+  ports?: Pick<FreeRadius, 'port' | 'accountingPort'>
 }
 
 /**
  * Starts it with alice (in the groups netops and "dba, senior"), long (password of 128 octets), framed (for another
  * service) and otto, who is asked for the codes 123456 and 654321.
  */
-export async function startFreeRadius({ host, signsReplies }: FreeRadiusOptions): Promise<FreeRadius> {
+export async function startFreeRadius(options: FreeRadiusOptions): Promise<FreeRadius> {
+  const { host, signsReplies } = options
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-freeradius-'))
-  const port = await freePort()
+  const port = options.ports?.port ?? (await freePort())
+  const accountingPort = options.ports?.accountingPort ?? (await freePort())
+  const detail = join(folder, 'detail')
   const write = (name: string, text: string) => writeFileSync(join(folder, name), text)
   const sign = signsReplies ? 'update reply {\n&Message-Authenticator := 0x00\n}' : ''
   const ask = (text: string, state: string, prompt: string) => `update reply {
@@ -90,12 +98,23 @@ pap {
 files {
 usersfile = ${folder}/users
 }
+detail {
+filename = ${detail}
+}
 }
 server lab {
 listen {
 type = auth
 ${host === '::1' ? 'ipv6addr' : 'ipaddr'} = ${host}
 port = ${port}
+}
+listen {
+type = acct
+${host === '::1' ? 'ipv6addr' : 'ipaddr'} = ${host}
+port = ${accountingPort}
+}
+accounting {
+detail
 }
 authorize {
 if (&State) {
@@ -143,10 +162,24 @@ ${sign}
   )
   return {
     port,
+    accountingPort,
+    accounted: () => (existsSync(detail) ? recordsOf(readFileSync(detail, 'utf8')) : []),
     log: daemon.log,
     stop: async () => {
       await daemon.stop()
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+/** Returns the whole records of a detail file: each ends with an empty line. */
+function recordsOf(text: string): Record<string, string>[] {
+  return text
+    .split('\n\n')
+    .slice(0, -1)
+    .map((record) =>
+      Object.fromEntries(
+        [...record.matchAll(/^\t([\w-]+) = "?(.*?)"?$/gm)].map(([, name, value]) => [name, value]),
+      ),
+    )
 }

@@ -94,7 +94,6 @@ const PROGRAMS = {
   samba: 'samba',
   'samba-tool': 'samba-common-bin',
   freeradius: 'freeradius',
-  radclient: 'freeradius-utils',
   slapd: 'slapd',
   unbound: 'unbound',
   initdb: 'postgresql-15',

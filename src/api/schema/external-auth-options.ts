@@ -8,12 +8,13 @@ import { isSendable } from '../../identity/methods/radius/person.ts'
 import { isPrivate } from '../../identity/methods/tacacs/addresses.ts'
 import { readKeytab } from '../../kerberos/keytab.ts'
 import { serviceOf } from '../../kerberos/password.ts'
-import type {
-  ExternalServer,
-  KerberosOptions,
-  LdapOptions,
-  RadiusOptions,
-  TacacsOptions,
+import {
+  ACCOUNTING_INTERVAL,
+  type ExternalServer,
+  type KerberosOptions,
+  type LdapOptions,
+  type RadiusOptions,
+  type TacacsOptions,
 } from '../../model/external-auths.ts'
 import { check, exact, oneOf, partial } from './fields.ts'
 
@@ -111,6 +112,15 @@ export const Radius = partial(
       maximum: 10,
       description: 'times that a request is sent to each server within the timeout; 3 unless given',
     }),
+    accounting_port: Type.Union([Type.Null(), Type.Integer({ minimum: 1, maximum: 65535 })], {
+      description:
+        "port of accounting, 1813 mostly, which reports every session's begin and end; null for none",
+    }),
+    accounting_interval: Type.Integer({
+      minimum: 1,
+      maximum: 1440,
+      description: 'minutes between reports of a running session; 10 unless given',
+    }),
   }),
 )
 
@@ -118,6 +128,8 @@ export const Radius = partial(
 export function radiusOptionsOf(body: Static<typeof Radius>, old: RadiusOptions | undefined): RadiusOptions {
   const nasIdentifier =
     body.nas_identifier === undefined ? old?.nasIdentifier : (body.nas_identifier ?? undefined)
+  const accountingPort =
+    body.accounting_port === undefined ? old?.accountingPort : (body.accounting_port ?? undefined)
   const isFlawed = nasIdentifier !== undefined && !isSendable(nasIdentifier)
   check('radius/nas_identifier', isFlawed ? 'expected 1 to 253 octets without control characters' : undefined)
   return {
@@ -125,7 +137,8 @@ export function radiusOptionsOf(body: Static<typeof Radius>, old: RadiusOptions 
     requireMessageAuthenticator:
       body.require_message_authenticator ?? old?.requireMessageAuthenticator ?? true,
     tries: body.tries ?? old?.tries ?? 3,
-    ...(old?.accountingPort !== undefined && { accountingPort: old.accountingPort }),
+    ...(accountingPort !== undefined && { accountingPort }),
+    accountingInterval: body.accounting_interval ?? old?.accountingInterval ?? ACCOUNTING_INTERVAL,
   }
 }
 
@@ -134,6 +147,8 @@ export function radiusShown(options: RadiusOptions) {
     nas_identifier: options.nasIdentifier ?? null,
     require_message_authenticator: options.requireMessageAuthenticator,
     tries: options.tries,
+    accounting_port: options.accountingPort ?? null,
+    accounting_interval: options.accountingInterval ?? ACCOUNTING_INTERVAL,
   }
 }
 

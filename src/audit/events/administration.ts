@@ -216,15 +216,15 @@ export const ADMINISTRATION = {
     severity: 'notice',
     trap: false,
     meaning:
-      'the broker is ready; `object` is its version, `reason` which backup its data was restored from since the last start',
-    fields: ['object_type', 'object', 'reason'],
+      'the broker is ready; `object` is its version, `reason` which backup its data was restored from since the last start; `method` is `takeover` where it replaces another broker, whose sessions may run on',
+    fields: ['object_type', 'object', 'reason', 'method'],
     sentence: (f) => `sallyport ${f.object ?? ''} started${because(f)}`,
   },
   'service.stop': {
     severity: 'notice',
     trap: false,
-    meaning: 'the broker stops',
-    fields: ['object_type', 'object', 'reason'],
+    meaning: 'the broker stops; `method` is `takeover` where another one has replaced it',
+    fields: ['object_type', 'object', 'reason', 'method'],
     sentence: (f) => `sallyport ${f.object ?? ''} stops${because(f)}`,
   },
   'worker.lost': {

@@ -1,7 +1,7 @@
 /** Challenges that wait for their users (RFC 2865 4.4). One holds the server's State, but no socket and no timer. */
 import { Buffer } from 'node:buffer'
 import type { MethodPrompt, MethodState } from '../method.ts'
-import { shown } from '../tacacs/dialogue.ts'
+import { shown } from '../words.ts'
 import { ATTRIBUTES, numberOf, RadiusError, type Reply, valuesOf } from './packet.ts'
 import type { RadiusServer } from './server.ts'
 

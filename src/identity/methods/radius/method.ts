@@ -11,7 +11,7 @@ import type {
   TestStep,
 } from '../method.ts'
 import { ReportedError, ServerOrder } from '../servers.ts'
-import { shown } from '../tacacs/dialogue.ts'
+import { shown } from '../words.ts'
 import { Challenge, messageOf, questionOf } from './dialogue.ts'
 import {
   ATTRIBUTES,
@@ -125,7 +125,7 @@ export class RadiusMethod implements SignInMethod {
   ): Promise<Reply> {
     const attributes = [
       text(ATTRIBUTES.userName, userName),
-      this.#nasIdentifier(),
+      nasIdentifierOf(this.#settings.auth),
       { type: ATTRIBUTES.serviceType, value: LOGIN },
       ...(source === '' ? [] : [text(ATTRIBUTES.callingStationId, source.slice(0, MAX_VALUE))]),
       ...more,
@@ -177,7 +177,10 @@ export class RadiusMethod implements SignInMethod {
       passed(`${server.name} is at ${await server.address(signal)}`)
       step = 'answered'
       if (userName === undefined || password === undefined || password.length === 0) {
-        await server.ask({ code: CODES.statusServer, attributes: [this.#nasIdentifier()] }, signal)
+        await server.ask(
+          { code: CODES.statusServer, attributes: [nasIdentifierOf(this.#settings.auth)] },
+          signal,
+        )
         passed('it answers Status-Server: the shared secret is the same')
         return steps
       }
@@ -203,10 +206,11 @@ export class RadiusMethod implements SignInMethod {
     }
     return steps
   }
+}
 
-  #nasIdentifier(): Attribute {
-    return text(ATTRIBUTES.nasIdentifier, this.#settings.auth.options.nasIdentifier ?? NAS_IDENTIFIER)
-  }
+/** Returns the name under which the bastion asks. */
+export function nasIdentifierOf({ options }: RadiusSettings['auth']): Attribute {
+  return text(ATTRIBUTES.nasIdentifier, options.nasIdentifier ?? NAS_IDENTIFIER)
 }
 
 const text = (type: number, value: string): Attribute => ({ type, value: Buffer.from(value) })

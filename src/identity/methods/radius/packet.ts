@@ -6,6 +6,8 @@ export const CODES = {
   accessRequest: 1,
   accessAccept: 2,
   accessReject: 3,
+  accountingRequest: 4,
+  accountingResponse: 5,
   accessChallenge: 11,
   statusServer: 12,
 } as const
@@ -20,9 +22,22 @@ export const ATTRIBUTES = {
   state: 24,
   class: 25,
   vendorSpecific: 26,
+  calledStationId: 30,
   callingStationId: 31,
   nasIdentifier: 32,
+  acctStatusType: 40,
+  acctDelayTime: 41,
+  acctInputOctets: 42,
+  acctOutputOctets: 43,
+  acctSessionId: 44,
+  acctSessionTime: 46,
+  acctTerminateCause: 49,
+  acctInputGigawords: 52,
+  acctOutputGigawords: 53,
+  eventTimestamp: 55,
+  nasPortType: 61,
   prompt: 76,
+  connectInfo: 77,
   messageAuthenticator: 80,
   nasIpv6Address: 95,
 } as const
@@ -61,8 +76,27 @@ export interface Request {
  * @throws RadiusError for a value or packet that is too long
  */
 export function writeRequest({ code, id, authenticator, attributes }: Request, secret: Uint8Array): Buffer {
-  const parts = [attribute({ type: ATTRIBUTES.messageAuthenticator, value: Buffer.alloc(DIGEST) })]
-  for (const each of attributes) parts.push(attribute(each))
+  const signature = { type: ATTRIBUTES.messageAuthenticator, value: Buffer.alloc(DIGEST) }
+  const packet = packetOf({ code, id, authenticator, attributes: [signature, ...attributes] })
+  packet.set(createHmac('md5', secret).update(packet).digest(), HEADER + 2)
+  return packet
+}
+
+/**
+ * Returns a request of accounting, whose authenticator is its checksum (RFC 2866 3).
+ * @throws RadiusError for a value or packet that is too long
+ */
+export function writeAccounting(
+  { code, id, attributes }: Omit<Request, 'authenticator'>,
+  secret: Uint8Array,
+): Buffer {
+  const packet = packetOf({ code, id, authenticator: Buffer.alloc(DIGEST), attributes })
+  packet.set(createHash('md5').update(packet).update(secret).digest(), 4)
+  return packet
+}
+
+function packetOf({ code, id, authenticator, attributes }: Request): Buffer {
+  const parts = attributes.map(attribute)
   const length = parts.reduce((sum, part) => sum + part.length, HEADER)
   if (length > MAX_PACKET)
     throw new RadiusError(`expected a request of at most ${MAX_PACKET} octets, got ${length}`)
@@ -71,9 +105,7 @@ export function writeRequest({ code, id, authenticator, attributes }: Request, s
   header[1] = id
   header.writeUInt16BE(length, 2)
   header.set(authenticator, 4)
-  const packet = Buffer.concat([header, ...parts])
-  packet.set(createHmac('md5', secret).update(packet).digest(), HEADER + 2)
-  return packet
+  return Buffer.concat([header, ...parts])
 }
 
 export interface ReplyCheck {

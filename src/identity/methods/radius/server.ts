@@ -36,9 +36,9 @@ export class RadiusServer {
   /** Asks, and returns the proved reply. @throws RadiusError */
   async ask(question: Question, signal: AbortSignal): Promise<Reply> {
     const { sharedSecret, timeoutMs, tries } = this.#options
-    // No right hangs on the answer to Status-Server, which older servers never sign.
+    // No right hangs on the answers to Status-Server and to accounting, which older servers never sign.
     const requireMessageAuthenticator =
-      this.#options.requireMessageAuthenticator && question.code !== CODES.statusServer
+      this.#options.requireMessageAuthenticator && question.code === CODES.accessRequest
     if (!sharedSecret || sharedSecret.length === 0)
       throw new RadiusError(`${this.name}: expected a \`shared_secret\`, got none`)
     if (this.#asking >= MAX_ASKING)

@@ -6,10 +6,12 @@ import { isIPv6 } from 'node:net'
 import {
   ATTRIBUTES,
   type Attribute,
+  CODES,
   hidePassword,
   RadiusError,
   type Reply,
   readReply,
+  writeAccounting,
   writeRequest,
 } from './packet.ts'
 
@@ -86,15 +88,9 @@ export class RadiusSocket {
     const id = this.#nextId
     this.#nextId = (id + 1) % IDS
     this.#used++
-    const authenticator = randomBytes(16)
     const { secret, requireMessageAuthenticator, timeoutMs, tries, signal } = sending
-    const request = {
-      code: question.code,
-      id,
-      authenticator,
-      attributes: this.#attributesOf(question, authenticator, secret),
-    }
-    const packet = writeRequest(request, secret)
+    const packet = this.#packet(id, question, secret)
+    const request = { id, authenticator: Uint8Array.from(packet.subarray(4, 20)) }
     const { promise, resolve, reject } = Promise.withResolvers<Reply>()
     let dropped: string | undefined
     this.#waiting.set(id, {
@@ -144,6 +140,15 @@ export class RadiusSocket {
     for (const { fail } of this.#waiting.values()) fail(new RadiusError('the method was closed'))
     this.#socket.close()
     this.#onClosed()
+  }
+
+  #packet(id: number, question: Question, secret: Uint8Array): Buffer {
+    const { code } = question
+    const authenticator = randomBytes(16)
+    const attributes = this.#attributesOf(question, authenticator, secret)
+    return code === CODES.accountingRequest
+      ? writeAccounting({ code, id, attributes }, secret)
+      : writeRequest({ code, id, authenticator, attributes }, secret)
   }
 
   #attributesOf(

@@ -2,6 +2,7 @@
 import { Buffer } from 'node:buffer'
 import type { Secret } from '../../../model/secret.ts'
 import type { MethodPrompt, MethodState } from '../method.ts'
+import { shown } from '../words.ts'
 import type { TacacsSession } from './connection.ts'
 import {
   type AuthenticationReply,
@@ -87,14 +88,4 @@ export class Dialogue implements MethodState {
       },
     }
   }
-}
-
-/** Returns a server's words without anything that could control a terminal. */
-export function shown(text: string, limit: number): string {
-  return text
-    .replaceAll(/\r\n?/g, '\n')
-    .replaceAll(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}]/gu, ' ')
-    .slice(0, limit)
-    .toWellFormed()
-    .replace(/^\n+/, '')
 }

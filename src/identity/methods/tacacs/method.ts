@@ -12,7 +12,8 @@ import type {
   TestStep,
 } from '../method.ts'
 import { ReportedError, ServerOrder } from '../servers.ts'
-import { Dialogue, shown, type Turn } from './dialogue.ts'
+import { shown } from '../words.ts'
+import { Dialogue, type Turn } from './dialogue.ts'
 import {
   type AuthenticationReply,
   authenticationStart,

@@ -2,7 +2,8 @@
 import { Buffer } from 'node:buffer'
 import type { AuthDomainAttributes, TacacsOptions } from '../../../model/external-auths.ts'
 import type { TestRequest, TestStep } from '../method.ts'
-import { Dialogue, shown } from './dialogue.ts'
+import { shown } from '../words.ts'
+import { Dialogue } from './dialogue.ts'
 import {
   type AuthenticationReply,
   authenticationStart,
