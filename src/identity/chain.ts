@@ -2,7 +2,6 @@
  * Authentication: the one way to sign in, for every front and the API. Every refusal has the same answer and
  * takes the same time, whatever the reason (invariant 7); the reason goes to the audit log.
  */
-import { randomBytes } from 'node:crypto'
 import { looksLikeId, nameKey } from '../model/names.ts'
 import type { Id, User, UserAuth } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
@@ -12,13 +11,13 @@ import { Authorities } from './authorities.ts'
 import { type OfferedKey, readOfferedKey } from './certificate.ts'
 import { type Dialogue, Dialogues, MAX_ROUNDS } from './dialogues.ts'
 import { BusyError } from './errors.ts'
-import type { External } from './external.ts'
+import { attemptOf, type External } from './external.ts'
 import { type HashSeal, openHash, sealHash } from './hashes.ts'
+import { flawOfOffered, type KeyHolder } from './key-holder.ts'
 import type { PasswordHasher } from './password.ts'
 import { isSound, type Place, placeOf, serversOf, splitDomain } from './places.ts'
-import { isKeyOf } from './public-key.ts'
 import type { SecondFactors } from './second-factor/second-factors.ts'
-import type { Begun, Outcome, Proved, Refusal, SignIn } from './sign-in.ts'
+import type { Answered, Begun, Outcome, Proved, Refusal, SignIn } from './sign-in.ts'
 import { type SignedRequest, verifySignedRequest } from './signature.ts'
 import { flawOfStanding } from './standing.ts'
 import { andThen, type Round, type Step } from './steps.ts'
@@ -37,15 +36,6 @@ interface Waiting extends Dialogue {
   /** Rounds answered so far. */
   rounds: number
   isHidden: boolean
-}
-
-/** The verdict on an answer. */
-export interface Answered {
-  outcome: Outcome
-  /** The sign-in as it was begun, without its password; absent if there is no such dialogue. */
-  request?: Begun
-  /** Password of the first round, once all is accepted; the receiver wipes it. */
-  password?: Secret
 }
 
 /** Replaces the id of a user that does not exist, so that the number of queries is the same. */
@@ -267,7 +257,7 @@ export class Identities {
     const { local, domain, userName } = place
     if (!this.#external) return undefined
     const { source } = request
-    const asked = { userName, source, attempt: randomBytes(8).toString('hex') }
+    const asked = attemptOf(userName, source)
     if (domain) return isSound(userName) ? await this.#external.byDomain(domain, asked, password) : undefined
     const names = local ? serversOf(local) : []
     if (!local || names.length === 0 || flawOfStanding(local, source, this.#now())) return undefined
@@ -348,21 +338,27 @@ export class Identities {
     const offered = readOfferedKey(key)
     const signature =
       offered && verifySignedRequest({ ...signed, login: request.login, offered: key, key: offered.key })
-    const user = place.local
-    let flaw = this.#flawOfKey(user, offered, request, key) ?? (signature ? undefined : 'bad_signature')
+    const holder = attempt === 'locked' ? undefined : await this.#keyHolder(request, place)
+    let flaw = this.#flawOfKey(holder, offered, request, key) ?? (signature ? undefined : 'bad_signature')
     if (!flaw && offered?.certificate && signature) {
       flaw = this.authorities.flawOfSignature(offered.certificate, signature)
     }
-    if (!user || flaw || attempt === 'locked')
+    if (!holder || flaw || attempt === 'locked')
       return await this.#attempts.reject(attempt, flaw ?? 'unknown_user')
-    const step = await this.#withFactor({ result: 'accepted', value: { user } })
+    const step = await this.#withFactor(await this.#byKey(holder, place, request.source))
     return await this.#settle(step, attempt, this.#dialogueOf(request, place))
   }
 
+  async #byKey(holder: KeyHolder, { domain, userName }: Place, source: string): Promise<Step<Proved>> {
+    if ('user' in holder) return { result: 'accepted', value: { user: holder.user } }
+    return await this.#external!.byKey(domain!, attemptOf(userName, source), holder.person)
+  }
+
   /** Answers a query about a key. An agent offers all its keys: one of another user is no failure that counts. */
-  async #askForKey(request: SignIn, { local, name }: Place, key: Uint8Array): Promise<Outcome> {
-    const locked = await this.#attempts.isLocked({ user: name, source: request.source })
-    const flaw = locked ? 'locked' : this.#flawOfKey(local, readOfferedKey(key), request, key)
+  async #askForKey(request: SignIn, place: Place, key: Uint8Array): Promise<Outcome> {
+    const locked = await this.#attempts.isLocked({ user: place.name, source: request.source })
+    const holder = locked ? undefined : await this.#keyHolder(request, place)
+    const flaw = locked ? 'locked' : this.#flawOfKey(holder, readOfferedKey(key), request, key)
     return flaw ? { result: 'rejected', reason: flaw, locks: false } : { result: 'key_acceptable' }
   }
 
@@ -372,21 +368,26 @@ export class Identities {
     return flawOfStanding(user, request.source, this.#now())
   }
 
-  /** Checks the key: a plain one must be listed for the user; a certificate needs a valid authority. */
+  /** Returns the local user, or the person of a domain whose directory has keys. */
+  async #keyHolder(request: SignIn, { local, domain, userName }: Place): Promise<KeyHolder | undefined> {
+    if (local) {
+      const flaw = this.#flawOf(local, 'local_sshkey', request)
+      return { name: local.userName, keys: local.sshPublicKeys, flaw, user: local }
+    }
+    if (!domain || !isSound(userName)) return undefined
+    const person = await this.#external?.look(domain, userName, request.source)
+    if (!person) return undefined
+    return { name: `${person.userName}@${domain.domainName}`, keys: person.publicKeys ?? [], person }
+  }
+
   #flawOfKey(
-    user: User | undefined,
+    holder: KeyHolder | undefined,
     offered: OfferedKey | undefined,
     request: SignIn,
     key: Uint8Array,
-  ): Refusal | undefined {
-    // Checked for unknown users too: verifying a certificate takes time, which must not reveal them.
-    const { userName } = user ?? { userName: request.user }
-    const use = { user: userName, source: request.source, now: this.#now() }
-    const ofAuthority = offered && this.authorities.flawOf(offered, use)
-    const flaw = this.#flawOf(user, 'local_sshkey', request)
-    if (!user || flaw) return flaw
-    if (!offered || (!offered.certificate && !isKeyOf(user.sshPublicKeys, key))) return 'unknown_key'
-    return ofAuthority
+  ) {
+    const use = { user: request.user, source: request.source, now: this.#now() }
+    return flawOfOffered(holder, offered, key, this.authorities, use)
   }
 
   /** Accepts unless the user may not act at all. */

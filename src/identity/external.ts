@@ -1,11 +1,12 @@
 /** Proof of a password by servers: those of an authentication domain, or those that a local user names. */
 
-import { randomInt } from 'node:crypto'
+import { randomBytes, randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AuthDomain } from '../model/external-auths.ts'
 import type { Id, User } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
+import { Looks } from './looks.ts'
 import type { MethodAnswer, MethodAttempt, Person, SignInMethod } from './methods/method.ts'
 import type { MethodRegistry } from './methods/registry.ts'
 import { Turns } from './methods/turns.ts'
@@ -38,10 +39,16 @@ interface Judged {
   by: string
 }
 
+/** No server of the domain has judged. */
+class UnavailableError extends Error {}
+
 export class External {
   readonly #options: ExternalOptions
   /** Durations of the last rejections by servers, in milliseconds. */
   readonly #times: number[] = []
+  readonly #looks = new Looks(() => performance.now())
+  /** Milliseconds that the last look took which found a person. */
+  #lookMs = 0
   /** Of each external authentication. */
   readonly #turns = new Map<Id, Turns>()
 
@@ -71,6 +78,50 @@ export class External {
   ): Promise<Step<Proved>> {
     const rest = await this.#bySecond(domain, domain.secondaryAuthIds, attempt, [by])
     return await andThen(rest, (names) => this.#asUser(domain.id, person, names))
+  }
+
+  /**
+   * Returns the person of a name in a domain that has an attribute of public keys, as its first server that can judge has
+   * described them within the last minute. Returns undefined if there is none, or if no server answers.
+   */
+  async look(domain: AuthDomain, userName: string, source: string): Promise<Person | undefined> {
+    const { id, attributes, externalAuthIds } = domain
+    if (attributes.publicKey === undefined) return undefined
+    const key = JSON.stringify([id, attributes, externalAuthIds, userName])
+    return await this.#looks
+      .of(key, () => this.#look(domain, userName, source))
+      .catch((error: Error) => {
+        if (error instanceof UnavailableError) return undefined
+        throw error
+      })
+  }
+
+  /** Goes on after the person's key has signed: with each second factor of the domain. */
+  async byKey(domain: AuthDomain, attempt: MethodAttempt, person: Person): Promise<Step<Proved>> {
+    const rest = await this.#bySecond(domain, domain.secondaryAuthIds, attempt, [])
+    return await andThen(rest, (names) => this.#asUser(domain.id, person, names))
+  }
+
+  /** @throws UnavailableError */
+  async #look(domain: AuthDomain, userName: string, source: string): Promise<Person | undefined> {
+    for (const id of domain.externalAuthIds) {
+      const known = await this.#known(id, domain).catch(() => undefined)
+      const begin = performance.now()
+      const signal = AbortSignal.timeout(MAX_MS)
+      const found = await known?.turns
+        .run(source, async () => await known.method.look?.(userName, signal))
+        .catch(() => undefined)
+      if (!found || found.result === 'unavailable') continue
+      const time = Math.min(performance.now() - begin, MAX_TIME_MS)
+      if (found.result === 'present') {
+        this.#lookMs = time
+        return found.person
+      }
+      // Groups were not read: the time does not show that there is no such person.
+      await sleep(Math.max(0, this.#lookMs - time))
+      return undefined
+    }
+    throw new UnavailableError()
   }
 
   /** Proves a local user by the first of these external authentications that can judge. */
@@ -151,16 +202,20 @@ export class External {
   ): Promise<Step<Judged>> {
     let known: KnownMethod
     try {
-      const { registry, store } = this.#options
-      const auth = await store.externalAuths.find(id)
-      if (!auth)
-        return { result: 'unavailable', server: id, reason: 'there is no such external authentication' }
-      const method = await registry.of(auth, domain?.attributes)
-      known = { name: auth.authenticationName, method, turns: this.#turnsOf(auth.id) }
+      known = await this.#known(id, domain)
     } catch (error) {
       return { result: 'unavailable', server: id, reason: (error as Error).message }
     }
     return await this.#judge(known, attempt, (signal) => ask(known, signal))
+  }
+
+  /** @throws Error if there is no such external authentication, or its secrets cannot be opened */
+  async #known(id: Id | string, domain: DomainOfMethod | undefined): Promise<KnownMethod> {
+    const { registry, store } = this.#options
+    const auth = await store.externalAuths.find(id)
+    if (!auth) throw new Error('there is no such external authentication')
+    const method = await registry.of(auth, domain?.attributes)
+    return { name: auth.authenticationName, method, turns: this.#turnsOf(auth.id) }
   }
 
   async #judge(
@@ -212,4 +267,9 @@ export class External {
     this.#times.push(Math.min(time, MAX_TIME_MS))
     if (MAX_TIMES < this.#times.length) this.#times.shift()
   }
+}
+
+/** Returns an attempt with an id of its own. */
+export function attemptOf(userName: string, source: string): MethodAttempt {
+  return { userName, source, attempt: randomBytes(8).toString('hex') }
 }

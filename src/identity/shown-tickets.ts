@@ -2,12 +2,11 @@
  * Sign-ins by tickets of Kerberos that clients show: the realm of the ticket leads to the one domain with a server of that
  * realm, and the name in the ticket to its person.
  */
-import { randomBytes } from 'node:crypto'
 import { realmOf } from '../kerberos/negotiate.ts'
 import type { AuthDomain, ExternalAuth } from '../model/external-auths.ts'
 import type { Store } from '../store/store.ts'
 import type { Identities } from './chain.ts'
-import type { External } from './external.ts'
+import { attemptOf, type External } from './external.ts'
 import type { ShownTicket } from './methods/method.ts'
 import type { MethodRegistry } from './methods/registry.ts'
 import { isSound, personAt } from './places.ts'
@@ -74,7 +73,7 @@ export class ShownTickets {
     const { userName, answer } = shown
     const place = personAt(domain, userName)
     const { name } = place
-    const attempt = { userName, source, attempt: randomBytes(8).toString('hex') }
+    const attempt = attemptOf(userName, source)
     const request = { ...who, user: name, login: name, proof: { method: 'negotiate' } } as const
     const outcome = await identities.byShown(request, place, () =>
       external.byTicket(domain, attempt, auth.authenticationName),

@@ -1,5 +1,6 @@
 /** Requests to sign in and their outcomes. */
 import type { User } from '../model/objects.ts'
+import type { Secret } from '../model/secret.ts'
 import type { AuthorityFlaw } from './authorities.ts'
 import type { MethodPrompt, MethodRefusal } from './methods/method.ts'
 import type { SignedRequest } from './signature.ts'
@@ -79,3 +80,12 @@ export type Outcome =
   | { result: 'challenge'; challenge: string; message: string; prompts: readonly MethodPrompt[] }
   /** No server could judge, which counts as no failure. `server`: name of the external authentication. */
   | { result: 'unavailable'; server: string; reason: string; isHidden: boolean }
+
+/** The verdict on an answer. */
+export interface Answered {
+  outcome: Outcome
+  /** The sign-in as it was begun, without its password; absent if there is no such dialogue. */
+  request?: Begun
+  /** Password of the first round, once all is accepted; the receiver wipes it. */
+  password?: Secret
+}

@@ -106,6 +106,7 @@ async function unchangedPerson(db: Db, domainId: Id, person: ProvedPerson): Prom
     found.userName === name &&
     found.displayName === (person.displayName ?? '') &&
     found.email === (person.email ?? '') &&
+    found.sshPublicKeys.join('\n') === (person.publicKeys ?? []).join('\n') &&
     found.profile === given.profile &&
     [...found.groupIds].sort().join() === given.groups.join() &&
     before.map(({ mapping_id }) => mapping_id).join() === [...given.mappings].sort().join()
@@ -143,6 +144,7 @@ async function signIn(
     email: person.email ?? '',
     profile: given.profile,
     is_disabled: 0,
+    ssh_public_keys: JSON.stringify(person.publicKeys ?? []),
   }
   if (old) await setColumns(tx, 'users', id, columns)
   else {
@@ -150,7 +152,6 @@ async function signIn(
       ...columns,
       id,
       user_auths: '[]',
-      ssh_public_keys: '[]',
       is_locked: 0,
       expiration_date: null,
       ip_source: '[]',

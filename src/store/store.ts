@@ -355,6 +355,8 @@ export interface ProvedPerson {
   stableId?: string
   displayName?: string
   email?: string
+  /** Lines of authorized_keys, without options. */
+  publicKeys?: readonly string[]
   groups: readonly string[]
 }
 

@@ -1,9 +1,12 @@
 /** Persons of a real directory sign in at a whole bastion: over SSH and Telnet, and at the API. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Client } from 'ldapts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { LDAP_ADMIN, type Slapd, SUFFIX, startSlapd } from '../peers/directory.ts'
 import { ssh, sshTerminal } from '../peers/openssh.ts'
-import { describeWithPeers } from '../peers/program.ts'
+import { run } from '../peers/process.ts'
+import { describeWithPeers, findProgram } from '../peers/program.ts'
 import { type CertificateFiles, certificateFiles } from '../peers/vnc/certificate.ts'
 import { bareTelnet, hangUp } from './bare-telnet.ts'
 import { type Bastion, startBastion } from './bastion.ts'
@@ -30,6 +33,7 @@ describeWithPeers('persons of a directory', ['slapd', 'sshd', 'ssh-keygen'], () 
         other: 'Old-Password1',
         leaver: RIGHT,
         mover: RIGHT,
+        keeper: RIGHT,
       },
       certificate,
     )
@@ -37,6 +41,8 @@ describeWithPeers('persons of a directory', ['slapd', 'sshd', 'ssh-keygen'], () 
     await client.bind(LDAP_ADMIN.login, LDAP_ADMIN.password)
     const member = ['alice', 'fresh', 'other', 'leaver', 'mover'].map((name) => `uid=${name},${PEOPLE}`)
     await client.add(`cn=staff,${SUFFIX}`, { objectClass: 'groupOfNames', cn: 'staff', member })
+    const keyed = [`uid=keeper,${PEOPLE}`]
+    await client.add(`cn=keyed,${SUFFIX}`, { objectClass: 'groupOfNames', cn: 'keyed', member: keyed })
     for (const name of ['fresh', 'other']) {
       const { Attribute, Change } = await import('ldapts')
       const modification = new Attribute({ type: 'pwdReset', values: ['TRUE'] })
@@ -58,10 +64,15 @@ describeWithPeers('persons of a directory', ['slapd', 'sshd', 'ssh-keygen'], () 
       domain_name: 'corp',
       type: 'LDAP',
       external_auths: ['directory'],
+      public_key_attribute: 'sshPublicKey',
     })
     await broker.must('POST', '/authdomains/corp/mappings', {
       user_group: 'ops1-srv1-users',
       external_group: `cn=staff,${SUFFIX}`,
+    })
+    await broker.must('POST', '/authdomains/corp/mappings', {
+      user_group: 'ops1-srv1-users',
+      external_group: `cn=keyed,${SUFFIX}`,
     })
   })
   afterAll(async () => {
@@ -94,6 +105,52 @@ describeWithPeers('persons of a directory', ['slapd', 'sshd', 'ssh-keygen'], () 
     expect(new Set(failures.map(({ reason }) => reason))).toEqual(
       new Set(['wrong_password', 'unknown_user', 'unmapped']),
     )
+  })
+
+  test('sign in by the keys of their directory, for as long as it has them', async () => {
+    const { Attribute, Change } = await import('ldapts')
+    const keyOf = async (name: string) => {
+      const file = join(bastion.home.folder, `key-${name}`)
+      const made = await run(findProgram('ssh-keygen'), ['-q', '-t', 'ed25519', '-N', '', '-f', file])
+      expect(made.code).toBe(0)
+      return { file, line: readFileSync(`${file}.pub`, 'utf8').trim() }
+    }
+    const [own, strange] = [await keyOf('own'), await keyOf('strange')]
+    const client = new Client({ url: `ldap://127.0.0.1:${slapd.ldap}`, strictDN: false })
+    await client.bind(LDAP_ADMIN.login, LDAP_ADMIN.password)
+    const change = (name: string, operation: 'add' | 'delete', type: string, values: string[]) =>
+      client.modify(
+        `uid=${name},${PEOPLE}`,
+        new Change({ operation, modification: new Attribute({ type, values }) }),
+      )
+    for (const name of ['keeper', 'bob']) {
+      await change(name, 'add', 'objectClass', ['ldapPublicKey'])
+      await change(name, 'add', 'sshPublicKey', ['no key', `command="id" ${strange.line}`, own.line])
+    }
+    const by = (name: string, identity: string) => ({ ...login(name), identity })
+    const right = await ssh(bastion.home, by('keeper@corp', own.file), ['id', '-un'])
+    expect([right.code, right.stdout]).toEqual([0, `${bastion.account.name}\n`])
+    const texts: string[] = []
+    for (const [name, file] of [
+      ['keeper@corp', strange.file],
+      ['alice@corp', own.file],
+      // In no group that is mapped.
+      ['bob@corp', own.file],
+      ['nobody@corp', own.file],
+    ] as const) {
+      const wrong = await ssh(bastion.home, by(name, file), ['true'])
+      texts.push(wrong.stderr.replaceAll(/\S+@127\.0\.0\.1/g, 'YOU'))
+      expect(wrong.code).toBe(255)
+    }
+    expect(new Set(texts).size).toBe(1)
+    const terminal = sshTerminal(bastion.home, by('keeper@corp', own.file), [])
+    await terminal.expect(bastion.account.prompt)
+    const before = (await bastion.events('session.kill')).length
+    await change('keeper', 'delete', 'sshPublicKey', [own.line])
+    await client.unbind()
+    const [kill] = (await bastion.events('session.kill', before + 1)).slice(before)
+    expect(kill?.['reason']).toBe('the key of the sign-in was removed from the user')
+    await terminal.exit
   })
 
   test('lose running sessions when the directory has removed them, or taken the group that gave the right', async () => {

@@ -11,6 +11,7 @@ import {
 } from 'ldapts'
 import type { AuthDomainAttributes, LdapOptions } from '../../../model/external-auths.ts'
 import { MAX_GROUP_NAME } from '../../../model/group-names.ts'
+import { MAX_LINE, parseAuthorizedKey } from '../../public-key.ts'
 import type { MethodRefusal, Person } from '../method.ts'
 import type { DirectoryConnection } from './connection.ts'
 import { groupsOf, personFilter } from './filter.ts'
@@ -26,7 +27,6 @@ const MAX_DEPTH = 16
 const AT_ONCE = 50
 const MAX_KEYS = 32
 const MAX_VALUE = 512
-const MAX_KEY = 8192
 const MEMBER_OF_CHAIN = '1.2.840.113556.1.4.1941'
 
 /** Of userAccountControl. */
@@ -94,7 +94,7 @@ export async function readPerson(
     one(attributes.email ?? 'mail'),
     one(attributes.language ?? 'preferredLanguage'),
   ]
-  const keys = attributes.publicKey === undefined ? [] : valuesOf(entry, attributes.publicKey, MAX_KEY)
+  const keys = attributes.publicKey === undefined ? [] : valuesOf(entry, attributes.publicKey, MAX_LINE)
   return {
     userName: one(options.loginAttribute) ?? dn,
     groups: await groupsOfPerson(
@@ -108,7 +108,7 @@ export async function readPerson(
     ...(displayName !== undefined && { displayName }),
     ...(email !== undefined && { email }),
     ...(language !== undefined && { language }),
-    ...(keys.length > 0 && { publicKeys: keys.slice(0, MAX_KEYS) }),
+    ...(keys.length > 0 && { publicKeys: keys.slice(0, MAX_KEYS).filter(isUsable) }),
   }
 }
 
@@ -237,6 +237,16 @@ function rangeOf(entry: Entry, name: string): { key: string; last?: number } | u
     return { key, ...(range[1] !== '*' && { last: Number(range[1]) }) }
   }
   return undefined
+}
+
+/** Whether a line is a key that may sign in: without options, which would not be kept, and of a type that is accepted. */
+function isUsable(line: string): boolean {
+  try {
+    parseAuthorizedKey(line)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** Returns the text values of an attribute, whatever the case of its name; too long ones are left out. */
