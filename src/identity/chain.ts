@@ -218,7 +218,7 @@ export class Identities {
         user && !flaw
           ? await this.#byLocal(user, { sealed, passwordHash, password })
           : await this.#byServers(place, request, password)
-      const step = first && (await this.#withFactor(first))
+      const step = first && (await this.#withFactor(first, request.source))
       if (step) {
         const outcome = await this.#settle(step, attempt, this.#dialogueOf(request, place, kept))
         if (outcome.result === 'challenge') kept = undefined
@@ -247,9 +247,9 @@ export class Identities {
   }
 
   /** Asks for the second factor of the bastion's own, once all else is proved. */
-  async #withFactor(first: Step<Proved>): Promise<Step<Proved>> {
+  async #withFactor(first: Step<Proved>, source: string): Promise<Step<Proved>> {
     const factors = this.#factors
-    return factors ? await andThen(first, (proved) => factors.after(proved)) : first
+    return factors ? await andThen(first, (proved) => factors.after(proved, source)) : first
   }
 
   /** Asks the servers of the name; returns undefined if there are none, or none may be asked. */
@@ -345,7 +345,7 @@ export class Identities {
     }
     if (!holder || flaw || attempt === 'locked')
       return await this.#attempts.reject(attempt, flaw ?? 'unknown_user')
-    const step = await this.#withFactor(await this.#byKey(holder, place, request.source))
+    const step = await this.#withFactor(await this.#byKey(holder, place, request.source), request.source)
     return await this.#settle(step, attempt, this.#dialogueOf(request, place))
   }
 

@@ -127,6 +127,9 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       return await auditLog.record(code, fields)
     },
   }
+  factors.onEnrolled = async ({ userName: user }, client_ip) => {
+    await heardAudit.record('factor.enrol', { user, client_ip, object_type: 'user', object: user })
+  }
   const approvals = new Approvals({ store, vault, audit: heardAudit, now: () => clock.now })
   const changer: Changer = { verify: unreachable, change: unreachable, retire: unreachable }
   const rotation = new Rotation({
