@@ -137,11 +137,8 @@ export class Identities {
   async byShown(request: Begun, place: Place, find: () => Promise<Step<Proved>>): Promise<Outcome> {
     return await this.#attempted({ user: place.name, source: request.source }, async (attempt) => {
       if (attempt === 'locked') return await this.#attempts.reject(attempt, 'locked')
-      return await this.#settle(
-        await this.#withFactor(await find()),
-        attempt,
-        this.#dialogueOf(request, place),
-      )
+      const step = await this.#withFactor(await find(), request.source)
+      return await this.#settle(step, attempt, this.#dialogueOf(request, place))
     })
   }
 
