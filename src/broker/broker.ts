@@ -717,6 +717,7 @@ export class Broker {
       checkouts: new Checkouts(this.#parts.store, this.#parts.vault, this.#gate, this.#rotation),
       rotation: this.#rotation,
       identities: this.#parts.identities,
+      shownTickets: this.#parts.shownTickets,
       passwords: this.#parts.passwords,
       factors: this.#parts.factors,
       audit: this.#audit,

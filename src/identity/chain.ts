@@ -17,7 +17,7 @@ import { flawOfOffered, type KeyHolder } from './key-holder.ts'
 import type { PasswordHasher } from './password.ts'
 import { isSound, type Place, placeOf, serversOf, splitDomain } from './places.ts'
 import type { SecondFactors } from './second-factor/second-factors.ts'
-import type { Outcome, Proved, Refusal, SignIn } from './sign-in.ts'
+import type { Answered, Begun, Outcome, Proved, Refusal, SignIn } from './sign-in.ts'
 import { type SignedRequest, verifySignedRequest } from './signature.ts'
 import { flawOfStanding } from './standing.ts'
 import { andThen, type Round, type Step } from './steps.ts'
@@ -27,7 +27,7 @@ const BUSY: Rejected = { result: 'rejected', reason: 'busy', locks: false }
 /** A sign-in that waits for the user's answers. */
 interface Waiting extends Dialogue {
   /** Its password is left out. */
-  request: SignIn
+  request: Begun
   /** Password of the first round. */
   password: Secret | undefined
   /** Name by which the lock-out counts. */
@@ -36,15 +36,6 @@ interface Waiting extends Dialogue {
   /** Rounds answered so far. */
   rounds: number
   isHidden: boolean
-}
-
-/** The verdict on an answer. */
-export interface Answered {
-  outcome: Outcome
-  /** The sign-in as it was begun, without its password; absent if there is no such dialogue. */
-  request?: SignIn
-  /** Password of the first round, once all is accepted; the receiver wipes it. */
-  password?: Secret
 }
 
 /** Replaces the id of a user that does not exist, so that the number of queries is the same. */
@@ -139,6 +130,15 @@ export class Identities {
       return user
         ? await this.#accept(attempt, { user }, who.source)
         : await this.#attempts.reject(attempt, 'unknown_user')
+    })
+  }
+
+  /** Signs in by a ticket that a server of the place has accepted; `find` finds its person. */
+  async byShown(request: Begun, place: Place, find: () => Promise<Step<Proved>>): Promise<Outcome> {
+    return await this.#attempted({ user: place.name, source: request.source }, async (attempt) => {
+      if (attempt === 'locked') return await this.#attempts.reject(attempt, 'locked')
+      const step = await this.#withFactor(await find(), request.source)
+      return await this.#settle(step, attempt, this.#dialogueOf(request, place))
     })
   }
 
@@ -291,7 +291,7 @@ export class Identities {
     }
   }
 
-  #dialogueOf(request: SignIn, { domain, name }: Place, password?: Secret): Omit<Waiting, 'round'> {
+  #dialogueOf(request: Begun, { domain, name }: Place, password?: Secret): Omit<Waiting, 'round'> {
     const { owner, proof, source } = request
     return {
       name: nameKey(name),
@@ -351,10 +351,7 @@ export class Identities {
     return await this.#external!.byKey(domain!, attemptOf(userName, source), holder.person)
   }
 
-  /**
-   * Answers a query about a key. An agent offers all its keys, so a key of another user is no failure that
-   * counts.
-   */
+  /** Answers a query about a key. An agent offers all its keys: one of another user is no failure that counts. */
   async #askForKey(request: SignIn, place: Place, key: Uint8Array): Promise<Outcome> {
     const locked = await this.#attempts.isLocked({ user: place.name, source: request.source })
     const holder = locked ? undefined : await this.#keyHolder(request, place)
