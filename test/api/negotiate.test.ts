@@ -96,6 +96,16 @@ describeWithPeers('tickets', ['krb5kdc', 'kdb5_util', 'kadmin.local', 'kinit', '
     )
   })
 
+  test('where a second factor is required, the ticket alone signs no one in', async () => {
+    const require = (second_factor: string) =>
+      h.call('PUT', '/profiles/auditor', { cookie, body: { second_factor } })
+    expect((await require('required')).status).toBe(200)
+    const { status, headers, body } = await curl()
+    expect([status, JSON.parse(body).error]).toEqual([401, 'second_factor_required'])
+    expect(headers).not.toMatch(/set-cookie|www-authenticate/)
+    expect((await require('none')).status).toBe(200)
+  })
+
   const negotiate = (token: Uint8Array) =>
     h.call('POST', '/session', {
       body: {},
@@ -136,6 +146,8 @@ describeWithPeers('tickets', ['krb5kdc', 'kdb5_util', 'kadmin.local', 'kinit', '
     const headers = { authorization: `Negotiate ${spnego({}).toString('base64')}` }
     const own = await h.call('POST', '/session', { body: ADMIN, headers })
     expect([own.status, own.body.user]).toEqual([200, 'admin'])
+    const foreign = { ...headers, 'sec-fetch-site': 'cross-site' }
+    expect((await h.call('POST', '/session', { body: {}, headers: foreign })).body.error).toBe('cross_site')
     const basic = await h.call('POST', '/session', { body: {}, headers: { authorization: 'Basic YTpi' } })
     expect(basic.status).toBe(401)
   })
