@@ -136,7 +136,8 @@ export class TerminalSignIn {
   }
 
   async #answers({ id, title, instructions, prompts }: Challenge): Promise<AuthenticateRequest['proof']> {
-    for (const text of [title, instructions]) if (text !== '') this.#client.show(`${printable(text)}\r\n`)
+    const lines = [title, instructions].flatMap((text) => (text === '' ? [] : text.split('\n')))
+    for (const line of lines) this.#client.show(`${printable(line)}\r\n`)
     const answers: string[] = []
     for (const { text, echo } of prompts) {
       answers.push(await this.#ask(printable(text), echo, MAX_TYPED_PASSWORD_BYTES + 1))

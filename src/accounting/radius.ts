@@ -73,7 +73,7 @@ export class RadiusSender implements AccountingSender {
   }
 
   async close(): Promise<void> {
-    for (const server of this.#servers) server.close()
+    for (const server of this.#servers) server.drop()
   }
 }
 

@@ -222,6 +222,9 @@ export class Broker {
         onError: (error) => this.#onJournalError(error),
       },
     })
+    parts.factors.onEnrolled = async ({ userName: user }, client_ip) => {
+      await this.#audit.record('factor.enrol', { user, client_ip, object_type: 'user', object: user })
+    }
     this.#feeds = new Feeds({
       repository: parts.store.audit,
       folder: join(options.config.dataDir, 'sinks'),
@@ -714,6 +717,7 @@ export class Broker {
       checkouts: new Checkouts(this.#parts.store, this.#parts.vault, this.#gate, this.#rotation),
       rotation: this.#rotation,
       identities: this.#parts.identities,
+      shownTickets: this.#parts.shownTickets,
       passwords: this.#parts.passwords,
       factors: this.#parts.factors,
       audit: this.#audit,

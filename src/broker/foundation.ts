@@ -9,6 +9,7 @@ import { PasswordHasher } from '../identity/password.ts'
 import { PasswordPolicy } from '../identity/policy.ts'
 import { SecondFactors } from '../identity/second-factor/second-factors.ts'
 import { SharedLockout } from '../identity/shared-lockout.ts'
+import { ShownTickets } from '../identity/shown-tickets.ts'
 import { openBucket } from '../recording-service/bucket.ts'
 import { openRecordingKeys, RecordingService } from '../recording-service/service.ts'
 import type { Store } from '../store/store.ts'
@@ -24,6 +25,7 @@ export interface Foundation {
   factors: SecondFactors
   /** Servers that judge sign-ins. */
   methods: MethodRegistry
+  shownTickets: ShownTickets
   recordingService: RecordingService
   /** Closes the store; nothing of this may be used afterwards. */
   close(): Promise<void>
@@ -50,15 +52,17 @@ export async function openFoundation(
     const passwords = new PasswordHasher({ policy: new PasswordPolicy(config.passwords) })
     const methods = new MethodRegistry({ store, vault, now: Date.now, onFailure: onServerFailure })
     const factors = new SecondFactors({ store, vault, now: Date.now })
+    const external = new External({ store, registry: methods })
     const identities = new Identities(
       store.users,
       passwords,
       new SharedLockout(store.lockouts),
       Date.now,
       vault,
-      new External({ store, registry: methods }),
+      external,
       factors,
     )
+    const shownTickets = new ShownTickets({ store, registry: methods, external, identities })
     const { objectStore } = config.recordings
     const recordingService = new RecordingService({
       root: config.recordings.directory,
@@ -75,7 +79,7 @@ export async function openFoundation(
       await opened.close()
       release()
     }
-    return { store, vault, identities, passwords, factors, methods, recordingService, close }
+    return { store, vault, identities, passwords, factors, methods, shownTickets, recordingService, close }
   } catch (error) {
     await store?.close()
     release()

@@ -12,7 +12,7 @@ import { readOfferedKey } from '../identity/certificate.ts'
 import type { Identities } from '../identity/chain.ts'
 import { LOCKOUT_LIMITS } from '../identity/lockout.ts'
 import { splitDomain } from '../identity/places.ts'
-import type { Outcome, SignIn } from '../identity/sign-in.ts'
+import type { Begun, Outcome, SignIn } from '../identity/sign-in.ts'
 import { type Login, parseLogin } from '../model/login.ts'
 import type { NtlmProof } from '../model/ntlm-auth.ts'
 import type { Id } from '../model/objects.ts'
@@ -112,7 +112,7 @@ export class SignIns {
   /** `signIn`: as it was begun, with the login string of the request. `password`: its password; stays the caller's. */
   async #judged(
     { protocol, source, login }: AuthenticateRequest,
-    { proof }: SignIn,
+    { proof }: Begun,
     outcome: Outcome,
     password: Secret | undefined,
   ): Promise<AuthenticateAnswer> {

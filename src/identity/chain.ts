@@ -17,7 +17,7 @@ import { flawOfOffered, type KeyHolder } from './key-holder.ts'
 import type { PasswordHasher } from './password.ts'
 import { isSound, type Place, placeOf, serversOf, splitDomain } from './places.ts'
 import type { SecondFactors } from './second-factor/second-factors.ts'
-import type { Outcome, Proved, Refusal, SignIn } from './sign-in.ts'
+import type { Answered, Begun, Outcome, Proved, Refusal, SignIn } from './sign-in.ts'
 import { type SignedRequest, verifySignedRequest } from './signature.ts'
 import { flawOfStanding } from './standing.ts'
 import { andThen, type Round, type Step } from './steps.ts'
@@ -27,7 +27,7 @@ const BUSY: Rejected = { result: 'rejected', reason: 'busy', locks: false }
 /** A sign-in that waits for the user's answers. */
 interface Waiting extends Dialogue {
   /** Its password is left out. */
-  request: SignIn
+  request: Begun
   /** Password of the first round. */
   password: Secret | undefined
   /** Name by which the lock-out counts. */
@@ -36,15 +36,6 @@ interface Waiting extends Dialogue {
   /** Rounds answered so far. */
   rounds: number
   isHidden: boolean
-}
-
-/** The verdict on an answer. */
-export interface Answered {
-  outcome: Outcome
-  /** The sign-in as it was begun, without its password; absent if there is no such dialogue. */
-  request?: SignIn
-  /** Password of the first round, once all is accepted; the receiver wipes it. */
-  password?: Secret
 }
 
 /** Replaces the id of a user that does not exist, so that the number of queries is the same. */
@@ -142,6 +133,15 @@ export class Identities {
     })
   }
 
+  /** Signs in by a ticket that a server of the place has accepted; `find` finds its person. */
+  async byShown(request: Begun, place: Place, find: () => Promise<Step<Proved>>): Promise<Outcome> {
+    return await this.#attempted({ user: place.name, source: request.source }, async (attempt) => {
+      if (attempt === 'locked') return await this.#attempts.reject(attempt, 'locked')
+      const step = await this.#withFactor(await find(), request.source)
+      return await this.#settle(step, attempt, this.#dialogueOf(request, place))
+    })
+  }
+
   /**
    * Signs in a guest, who is no user, by the invitation that `take` uses up. Returns the guest or the reason.
    */
@@ -215,7 +215,7 @@ export class Identities {
         user && !flaw
           ? await this.#byLocal(user, { sealed, passwordHash, password })
           : await this.#byServers(place, request, password)
-      const step = first && (await this.#withFactor(first))
+      const step = first && (await this.#withFactor(first, request.source))
       if (step) {
         const outcome = await this.#settle(step, attempt, this.#dialogueOf(request, place, kept))
         if (outcome.result === 'challenge') kept = undefined
@@ -244,9 +244,9 @@ export class Identities {
   }
 
   /** Asks for the second factor of the bastion's own, once all else is proved. */
-  async #withFactor(first: Step<Proved>): Promise<Step<Proved>> {
+  async #withFactor(first: Step<Proved>, source: string): Promise<Step<Proved>> {
     const factors = this.#factors
-    return factors ? await andThen(first, (proved) => factors.after(proved)) : first
+    return factors ? await andThen(first, (proved) => factors.after(proved, source)) : first
   }
 
   /** Asks the servers of the name; returns undefined if there are none, or none may be asked. */
@@ -291,7 +291,7 @@ export class Identities {
     }
   }
 
-  #dialogueOf(request: SignIn, { domain, name }: Place, password?: Secret): Omit<Waiting, 'round'> {
+  #dialogueOf(request: Begun, { domain, name }: Place, password?: Secret): Omit<Waiting, 'round'> {
     const { owner, proof, source } = request
     return {
       name: nameKey(name),
@@ -342,7 +342,7 @@ export class Identities {
     }
     if (!holder || flaw || attempt === 'locked')
       return await this.#attempts.reject(attempt, flaw ?? 'unknown_user')
-    const step = await this.#withFactor(await this.#byKey(holder, place, request.source))
+    const step = await this.#withFactor(await this.#byKey(holder, place, request.source), request.source)
     return await this.#settle(step, attempt, this.#dialogueOf(request, place))
   }
 
@@ -351,10 +351,7 @@ export class Identities {
     return await this.#external!.byKey(domain!, attemptOf(userName, source), holder.person)
   }
 
-  /**
-   * Answers a query about a key. An agent offers all its keys, so a key of another user is no failure that
-   * counts.
-   */
+  /** Answers a query about a key. An agent offers all its keys: one of another user is no failure that counts. */
   async #askForKey(request: SignIn, place: Place, key: Uint8Array): Promise<Outcome> {
     const locked = await this.#attempts.isLocked({ user: place.name, source: request.source })
     const holder = locked ? undefined : await this.#keyHolder(request, place)

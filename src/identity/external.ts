@@ -63,10 +63,21 @@ export class External {
   /** Proves a person of a domain: by its first server that can judge, then by each of its second factors. */
   async byDomain(domain: AuthDomain, attempt: MethodAttempt, password: Secret): Promise<Step<Proved>> {
     const first = await this.#byFirst(domain.externalAuthIds, domain, attempt, password)
-    return await andThen(first, async ({ person, by }) => {
-      const rest = await this.#bySecond(domain, domain.secondaryAuthIds, attempt, [by])
-      return await andThen(rest, (names) => this.#asUser(domain.id, person, names))
-    })
+    return await andThen(first, (judged) => this.#afterFirst(domain, attempt, judged))
+  }
+
+  /** Proves a person of a domain who has shown a ticket to its server `by`, which says no groups. */
+  async byTicket(domain: AuthDomain, attempt: MethodAttempt, by: string): Promise<Step<Proved>> {
+    return await this.#afterFirst(domain, attempt, { person: { userName: attempt.userName, groups: [] }, by })
+  }
+
+  async #afterFirst(
+    domain: AuthDomain,
+    attempt: MethodAttempt,
+    { person, by }: Judged,
+  ): Promise<Step<Proved>> {
+    const rest = await this.#bySecond(domain, domain.secondaryAuthIds, attempt, [by])
+    return await andThen(rest, (names) => this.#asUser(domain.id, person, names))
   }
 
   /**

@@ -49,7 +49,8 @@ export async function placeOf(store: PlaceStore, user: string): Promise<Place> {
   return standard ? personAt(standard, name) : { userName: name, name }
 }
 
-function personAt(domain: AuthDomain, userName: string): Place {
+/** Returns the place of a person of a domain. */
+export function personAt(domain: AuthDomain, userName: string): Place {
   return { domain, userName, name: `${userName}@${domain.domainName}` }
 }
 

@@ -1,10 +1,17 @@
 /** Requests to sign in and their outcomes. */
 import type { User } from '../model/objects.ts'
+import type { Secret } from '../model/secret.ts'
 import type { AuthorityFlaw } from './authorities.ts'
 import type { MethodPrompt, MethodRefusal } from './methods/method.ts'
 import type { SignedRequest } from './signature.ts'
 import type { StandingFlaw } from './standing.ts'
 
+/** A ticket of Kerberos, which its method has judged. */
+export interface TicketProof {
+  method: 'negotiate'
+}
+
+/** A proof that the chain judges. */
 export type Proof =
   | { method: 'password' | 'keyboard-interactive'; password: string }
   | {
@@ -15,7 +22,7 @@ export type Proof =
       signed?: Pick<SignedRequest, 'data' | 'signature'>
     }
 
-export interface SignIn {
+export interface SignIn<P = Proof> {
   /** The user's name: USER of the login string. */
   user: string
   /** The user-name field as the client sent it, whole: a signature covers it. */
@@ -24,8 +31,11 @@ export interface SignIn {
   source: string
   /** Names the connection, or what else a dialogue belongs to: answers from elsewhere are rejected. */
   owner?: string
-  proof: Proof
+  proof: P
 }
+
+/** A sign-in that waits for answers, or begins with a ticket. */
+export type Begun = SignIn<Proof | TicketProof>
 
 /** Why a sign-in was refused: for the audit log, never for the client. */
 export type Refusal =
@@ -70,3 +80,12 @@ export type Outcome =
   | { result: 'challenge'; challenge: string; message: string; prompts: readonly MethodPrompt[] }
   /** No server could judge, which counts as no failure. `server`: name of the external authentication. */
   | { result: 'unavailable'; server: string; reason: string; isHidden: boolean }
+
+/** The verdict on an answer. */
+export interface Answered {
+  outcome: Outcome
+  /** The sign-in as it was begun, without its password; absent if there is no such dialogue. */
+  request?: Begun
+  /** Password of the first round, once all is accepted; the receiver wipes it. */
+  password?: Secret
+}

@@ -6,7 +6,8 @@ import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../proxies/bytes/malformed.ts'
 import { buildResponse, parseInit, STATE } from '../../proxies/bytes/spnego.ts'
 import { type Accepted, type AcceptorOptions, acceptToken, TicketRefusal } from './acceptor.ts'
-import { KERBEROS_OID, MAX_TOKEN } from './gss.ts'
+import { readApRequest } from './exchange.ts'
+import { KERBEROS_OID, MAX_TOKEN, readFirstToken } from './gss.ts'
 
 /** 1.2.840.48018.1.2.2, in DER: Kerberos as Windows has numbered it by mistake, and lists it first. */
 const WINDOWS_OID = Buffer.from('06092a864882f712010202', 'hex')
@@ -16,6 +17,20 @@ export function acceptNegotiate(
   bytes: Uint8Array,
   options: AcceptorOptions,
 ): Omit<Accepted, 'answer'> & { answer: Buffer } {
+  const { mechanism, token } = firstChoice(bytes)
+  const accepted = acceptToken(token, options)
+  return {
+    ...accepted,
+    answer: buildResponse({ state: STATE.COMPLETED, mechanism, token: accepted.answer }),
+  }
+}
+
+/** Returns the realm of the ticket, as the client says. @throws TicketRefusal, MalformedError */
+export function realmOf(bytes: Uint8Array): string {
+  return readApRequest(readFirstToken(firstChoice(bytes).token)).ticket.realm
+}
+
+function firstChoice(bytes: Uint8Array): { mechanism: Uint8Array; token: Uint8Array } {
   if (bytes.length > MAX_TOKEN)
     throw new MalformedError(`a token of at most ${MAX_TOKEN} bytes was expected, got ${bytes.length}`)
   const { mechanisms, token } = parseInit(bytes)
@@ -23,9 +38,5 @@ export function acceptNegotiate(
   const isKerberos = mechanism && [KERBEROS_OID, WINDOWS_OID].some((oid) => oid.equals(mechanism))
   if (!isKerberos || !token)
     throw new TicketRefusal('Kerberos was expected as the first choice of the client, with its token')
-  const accepted = acceptToken(token, options)
-  return {
-    ...accepted,
-    answer: buildResponse({ state: STATE.COMPLETED, mechanism, token: accepted.answer }),
-  }
+  return { mechanism, token }
 }

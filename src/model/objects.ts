@@ -53,11 +53,17 @@ export const PROFILES = [
 ] as const
 export type ProfileName = (typeof PROFILES)[number]
 
+/** Whether sign-ins need a second factor of the bastion's own. */
+export const FACTOR_POLICIES = ['none', 'required'] as const
+export type FactorPolicy = (typeof FACTOR_POLICIES)[number]
+
 export interface UserGroup {
   id: Id
   groupName: string
   description: string
   userIds: Id[]
+  /** Of its members; absent: none. */
+  secondFactor?: FactorPolicy
   /** Its authorizations count while one of them holds; absent: always. */
   timeframeIds?: Id[]
 }

@@ -2,7 +2,7 @@
  * Profiles: the rights of a user or a key in the API, as one level per feature. Rights on targets are not
  * here: they come from authorizations alone, whatever the profile.
  */
-import type { Id, ProfileName } from './objects.ts'
+import type { FactorPolicy, Id, ProfileName } from './objects.ts'
 import { FEATURES, type Feature, LEVELS, type Level, type ProfileRights } from './profile-rights.ts'
 
 /** A profile as an object; the built-in ones have their rights from the table below. */
@@ -11,6 +11,8 @@ export interface Profile {
   profileName: string
   description: string
   rights: ProfileRights
+  /** Of its users; absent: none. */
+  secondFactor?: FactorPolicy
   isFactory: boolean
 }
 

@@ -36,6 +36,7 @@ import * as checkoutGrounds from './migrations/0031-checkout-grounds.ts'
 import * as approvalScreens from './migrations/0032-approval-screens.ts'
 import * as externalAuths from './migrations/0033-external-auths.ts'
 import * as secondFactors from './migrations/0034-second-factors.ts'
+import * as factorPolicies from './migrations/0035-factor-policies.ts'
 
 /** In order; a released migration is never changed, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -71,6 +72,7 @@ export const MIGRATIONS: readonly Migration[] = [
   approvalScreens,
   externalAuths,
   secondFactors,
+  factorPolicies,
 ]
 
 /** Schema version of a database that this program has opened. */

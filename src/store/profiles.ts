@@ -13,6 +13,7 @@ const TYPE = 'profile'
 export const PROFILE_FIELDS = {
   profile_name: column('name', 'name_key'),
   description: column('text', 'description'),
+  second_factor: column('label', 'second_factor'),
   is_factory: column('flag', 'is_factory'),
   id: column('id', 'id'),
 }
@@ -37,17 +38,21 @@ export function profileRepository(context: StoreContext): ProfileRepository {
           description: object.description,
           rights: JSON.stringify(object.rights),
           is_factory: 0,
+          second_factor: object.secondFactor ?? 'none',
         })
         .execute()
     },
 
     change: async (tx, id, change, old) => {
-      if (old.isFactory) throw new FactoryError(TYPE, old.profileName, 'changed')
+      // The rights are built in, and not the way to sign in for them.
+      const isPolicy = Object.keys(change).every((key) => key === 'secondFactor')
+      if (old.isFactory && !isPolicy) throw new FactoryError(TYPE, old.profileName, 'changed')
       await setColumns(tx, 'profiles', id, {
         profile_name: change.profileName,
         name_key: key(change.profileName),
         description: change.description,
         rights: change.rights && JSON.stringify(change.rights),
+        second_factor: change.secondFactor,
       })
       if (change.profileName !== undefined) {
         const profile = { profile: change.profileName }
@@ -113,6 +118,7 @@ function profile(row: ProfileRow): Profile {
     profileName: row.profile_name,
     description: row.description,
     rights,
+    ...(row.second_factor === 'required' && { secondFactor: 'required' as const }),
     isFactory: row.is_factory !== 0,
   }
 }

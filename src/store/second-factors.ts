@@ -16,6 +16,22 @@ const byUser = keptQuery((db: Db, userId: Id) =>
     .where('f.user_id', '=', userId),
 )
 
+const requiring = keptQuery((db: Db, userId: Id, profile: string) =>
+  db
+    .selectFrom('user_group_members as m')
+    .innerJoin('user_groups as g', 'g.id', 'm.group_id')
+    .select('g.id')
+    .where('m.user_id', '=', userId)
+    .where('g.second_factor', '=', 'required')
+    .unionAll(
+      db
+        .selectFrom('profiles')
+        .select('id')
+        .where('profile_name', '=', profile)
+        .where('second_factor', '=', 'required'),
+    ),
+)
+
 export function secondFactorRepository({ db }: StoreContext): SecondFactorRepository {
   return {
     async find(userId) {
@@ -30,6 +46,10 @@ export function secondFactorRepository({ db }: StoreContext): SecondFactorReposi
           recoveryCodes: row.codes,
         }
       )
+    },
+
+    async isRequired({ id, profile }) {
+      return (await requiring(db, id, profile)).length > 0
     },
 
     async begin(userId, sealed, time) {

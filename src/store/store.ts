@@ -190,6 +190,8 @@ export interface StoredFactor {
 
 export interface SecondFactorRepository {
   find(userId: Id): Promise<StoredFactor | undefined>
+  /** Whether the user's profile, or a group of theirs, requires a second factor. */
+  isRequired(user: Pick<User, 'id' | 'profile'>): Promise<boolean>
   /** Begins an enrolment, in place of one that was not confirmed; false if the user is enrolled. */
   begin(userId: Id, sealed: Uint8Array, time: number): Promise<boolean>
   /**

@@ -4,7 +4,7 @@ import type { Id, UserGroup } from '../model/objects.ts'
 import { ALL_THE_TIME } from '../model/timeframes.ts'
 import { jsonList } from './engine/json.ts'
 import { setLinks } from './links.ts'
-import type { Db, GroupRow, StoreContext } from './migrations/schema.ts'
+import type { Db, StoreContext, UserGroupRow } from './migrations/schema.ts'
 import { namedRepository } from './named.ts'
 import { key, list, refuseInUse, requireIds, setColumns, type Tx } from './query.ts'
 import { column, related } from './searchable.ts'
@@ -14,6 +14,7 @@ const TYPE = 'user group'
 export const USER_GROUP_FIELDS = {
   group_name: column('name', 'name_key'),
   description: column('text', 'description'),
+  second_factor: column('label', 'second_factor'),
   users: related('name', {
     value: sql.ref('user_groups.id'),
     from: sql`user_group_members as m inner join users as u on u.id = m.user_id`,
@@ -51,6 +52,7 @@ export function userGroupRepository(context: StoreContext): Repository<UserGroup
           group_name: object.groupName,
           name_key: nameKey(object.groupName),
           description: object.description,
+          second_factor: object.secondFactor ?? 'none',
         })
         .execute()
       await setUsers(tx, id, object.userIds)
@@ -62,6 +64,7 @@ export function userGroupRepository(context: StoreContext): Repository<UserGroup
         group_name: change.groupName,
         name_key: key(change.groupName),
         description: change.description,
+        second_factor: change.secondFactor,
       })
       if (change.userIds !== undefined) await setUsers(tx, id, change.userIds)
       if (change.timeframeIds !== undefined) await setTimeframes(tx, id, change.timeframeIds)
@@ -131,13 +134,14 @@ async function setTimeframes(tx: Tx, groupId: Id, timeframeIds: readonly Id[]): 
   await setLinks(tx, 'user_group_timeframes', { group_id: groupId }, rows)
 }
 
-function userGroup(row: GroupRow & { users: string; timeframes: string }): UserGroup {
+function userGroup(row: UserGroupRow & { users: string; timeframes: string }): UserGroup {
   const timeframeIds = list<Id>(row.timeframes)
   return {
     id: row.id,
     groupName: row.group_name,
     description: row.description,
     userIds: list(row.users),
+    ...(row.second_factor === 'required' && { secondFactor: 'required' as const }),
     ...(timeframeIds.length > 0 && { timeframeIds }),
   }
 }

@@ -76,7 +76,12 @@ describeWithPeers('FreeRADIUS', ['freeradius'], () => {
       },
       { ...SESSION, kind: 'stop', bytesIn: 0, bytesOut: 0, result: 'failure', reason: 'lost' },
     ]
-    for (const record of records) await sender.send(record, signal)
+    for (const record of records) {
+      await sender.send(record, signal)
+      // As after a connection that failed.
+      await sender.close()
+      await sender.reach(signal)
+    }
     const about = {
       'NAS-Identifier': 'bastion1',
       'NAS-IP-Address': '127.0.0.1',

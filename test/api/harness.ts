@@ -17,9 +17,12 @@ import type { Hold } from '../../src/gate/holds.ts'
 import { TicketOffice } from '../../src/gate/ticket-office.ts'
 import { Tickets } from '../../src/gate/tickets.ts'
 import { Identities } from '../../src/identity/chain.ts'
+import { External } from '../../src/identity/external.ts'
 import { sealHash } from '../../src/identity/hashes.ts'
+import { MethodRegistry } from '../../src/identity/methods/registry.ts'
 import { SecondFactors } from '../../src/identity/second-factor/second-factors.ts'
 import { SharedLockout } from '../../src/identity/shared-lockout.ts'
+import { ShownTickets } from '../../src/identity/shown-tickets.ts'
 import type { ProfileName } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { Deletion } from '../../src/recording-service/deletion.ts'
@@ -124,6 +127,9 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       return await auditLog.record(code, fields)
     },
   }
+  factors.onEnrolled = async ({ userName: user }, client_ip) => {
+    await heardAudit.record('factor.enrol', { user, client_ip, object_type: 'user', object: user })
+  }
   const approvals = new Approvals({ store, vault, audit: heardAudit, now: () => clock.now })
   const changer: Changer = { verify: unreachable, change: unreachable, retire: unreachable }
   const rotation = new Rotation({
@@ -132,21 +138,30 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     claim: () => () => undefined,
     onError: (error) => log.push(String(error)),
   })
+  const identities = new Identities(
+    store.users,
+    passwords,
+    new SharedLockout(store.lockouts),
+    () => clock.now,
+    vault,
+    undefined,
+    factors,
+  )
+  // Tickets of a real KDC are of the real time.
+  const registry = new MethodRegistry({ store, vault, now: Date.now, onFailure: () => undefined })
   const api = await createApi({
     store,
     vault,
     checkouts: new Checkouts(store, vault, undefined, rotation),
     rotation,
     passwords,
-    identities: new Identities(
-      store.users,
-      passwords,
-      new SharedLockout(store.lockouts),
-      () => clock.now,
-      vault,
-      undefined,
-      factors,
-    ),
+    identities,
+    shownTickets: new ShownTickets({
+      store,
+      identities,
+      registry,
+      external: new External({ store, registry }),
+    }),
     factors,
     audit: heardAudit,
     sessionControl: {

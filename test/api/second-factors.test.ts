@@ -198,3 +198,44 @@ it('a password that is replaced, or a user who is disabled, while the code is ty
     expect((await failures()).at(-1)).toBe(reason)
   }
 })
+
+it('who has to have one enrols in the dialogue of the next sign-in, and gets in no other way', async () => {
+  const body = { group_name: 'careful', users: [NAME], second_factor: 'required' }
+  expect((await h.call('POST', '/usergroups', { cookie: admin, body })).body.second_factor).toBe('required')
+  const asked = await begin()
+  const secret = /^ {2}([A-Z2-7 ]+)$/m.exec(asked.body.challenge.message)![1]!.replaceAll(' ', '')
+  expect(asked.body.challenge.message).toContain(`?secret=${secret}&`)
+  const wrong = await answerTo(asked, '000000')
+  expect(wrong.body).toMatchObject({ error: 'second_factor_required' })
+  const noted = await answerTo(wrong, codeNow(secret))
+  const codes = noted.body.challenge.message.match(/[a-z2-7]{8}-[a-z2-7]{8}/g)
+  expect(codes).toHaveLength(10)
+  // Nothing counts until the codes were seen.
+  expect((await totp('GET')).body.is_enrolled).toBe(false)
+  expect(await h.events('factor.enrol')).toEqual([])
+  expect((await answerTo(noted, '')).status).toBe(200)
+  expect(await h.events('factor.enrol')).toMatchObject([{ user: NAME, object: NAME, client_ip: '127.0.0.1' }])
+  h.clock.now += STEP_MS
+  expect((await signIn(codes[0]!)).status).toBe(200)
+  expect((await signIn(codeNow(secret))).status).toBe(200)
+})
+
+it('wrong first codes end the dialogue, and the next one has another secret', async () => {
+  const body = { second_factor: 'required' }
+  expect((await h.call('PUT', '/profiles/user', { cookie: admin, body })).status).toBe(200)
+  const first = await begin()
+  let asked = first
+  for (let at = 0; at < 2; at++) asked = await answerTo(asked, 'wrong')
+  expect((await answerTo(asked, 'wrong')).body.error).toBe('invalid_credentials')
+  expect(await failures()).toEqual(['wrong_code'])
+  expect((await begin()).body.challenge.message).not.toBe(first.body.challenge.message)
+  // Of the built-in profiles nothing else changes, and who may not change profiles does not lift it.
+  for (const change of [{ description: 'mine' }, { ...body, rights: {} }]) {
+    const answer = await h.call('PUT', '/profiles/user', { cookie: admin, body: change })
+    expect(answer.body.error).toBe('factory_object')
+  }
+  await h.addUser('u-operator', 'operator')
+  const operator = await h.signIn('u-operator')
+  const lifted = { cookie: operator, body: { second_factor: 'none' } }
+  expect((await h.call('PUT', '/profiles/user', lifted)).status).toBe(403)
+})

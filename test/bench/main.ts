@@ -9,6 +9,7 @@
  *   npm run bench -- --only store [--rounds N] [--sessions N] [--against COMMIT]
  *   npm run bench -- --only api [--seconds N]
  *   npm run bench -- --only vnc|rdp [--size MIB] [--sessions N] [--unrecorded]
+ *   npm run bench -- --only sign-ins [--quick]
  *   npm run bench -- --only failover [--rounds N] [--through hosts|haproxy]
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -222,5 +223,6 @@ async function passage(): Promise<void> {
 if (flags.only === 'api') await import('./api.ts')
 else if (flags.only === 'vnc') await import('./vnc.ts')
 else if (flags.only === 'rdp') await import('./rdp.ts')
+else if (flags.only === 'sign-ins') await import('./sign-ins.ts')
 else if (flags.only === 'failover') await import('./failover.ts')
 else await passage()

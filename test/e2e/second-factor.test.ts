@@ -24,6 +24,20 @@ describeWithPeers('who is enrolled', ['ssh', 'sshd', 'ssh-keygen', 'oathtool'], 
     return (await run(findProgram('oathtool'), args)).stdout.trim()
   }
 
+  /** Signs in at the API, apart from the administrator's own session there. */
+  async function session(
+    body: object,
+  ): Promise<{ status: number; body: { error?: string; challenge?: { id: string } } }> {
+    const { status, body: text } = await sendAsIs(
+      bastion.broker,
+      'POST',
+      '/api/session',
+      {},
+      JSON.stringify(body),
+    )
+    return { status, body: JSON.parse(text) }
+  }
+
   beforeAll(async () => {
     bastion = await startBastion({ broker: { terminals: {} } })
     const { broker, password } = bastion
@@ -81,16 +95,13 @@ describeWithPeers('who is enrolled', ['ssh', 'sshd', 'ssh-keygen', 'oathtool'], 
     await telnet.sees(PROMPT)
     telnet.type(`${await newCode()}\r`)
     await telnet.sees(bastion.account.prompt)
-    const asked = await bastion.broker.api<{ error: string; challenge: { id: string } }>('POST', '/session', {
-      user: 'ops1',
-      password: bastion.password,
-    })
+    const asked = await session({ user: 'ops1', password: bastion.password })
     expect(asked.body).toMatchObject({
       error: 'second_factor_required',
       challenge: { prompts: [{ text: PROMPT }] },
     })
-    const body = { challenge: asked.body.challenge.id, answers: [recovery[1]] }
-    expect(await bastion.broker.api('POST', '/session', body)).toMatchObject({ status: 200 })
+    const body = { challenge: asked.body.challenge!.id, answers: [recovery[1]] }
+    expect((await session(body)).status).toBe(200)
   })
 
   test('does not get in by a used recovery code, and without one after a reset on the machine', async () => {
@@ -113,5 +124,26 @@ describeWithPeers('who is enrolled', ['ssh', 'sshd', 'ssh-keygen', 'oathtool'], 
     expect(run.stdout).toBe(`${bastion.account.name}\n`)
     const log = bastion.broker.log()
     expect([log.includes(secret), recovery.some((code) => log.includes(code))]).toEqual([false, false])
+  })
+
+  test('enrols in the dialogue of SSH, where a group requires it', async () => {
+    await bastion.broker.must('PUT', '/usergroups/ops1-srv1-users', { second_factor: 'required' })
+    // OpenSSH shows what is said before the prompts as a message of its log.
+    const login = bastion.login({ options: ['LogLevel=INFO'] })
+    const terminal = sshTerminal(bastion.home, login, [], { typed: true })
+    await terminal.expect('assword: ')
+    terminal.send(`${bastion.password}\r`)
+    await terminal.expect('First code: ')
+    secret = /[?&]secret=([A-Z2-7]+)&/.exec(terminal.output())![1]!
+    last = 0
+    terminal.send(`${await newCode()}\r`)
+    await terminal.expect('Enter goes on: ')
+    expect(terminal.output().match(/[a-z2-7]{8}-[a-z2-7]{8}/g)).toHaveLength(10)
+    terminal.send('\r')
+    await terminal.expect(bastion.account.prompt)
+    await terminal.close()
+    expect(await bastion.events('factor.enrol', 2)).toMatchObject([{}, { user: 'ops1', object: 'ops1' }])
+    const asked = await session({ user: 'ops1', password: bastion.password })
+    expect(asked.body).toMatchObject({ challenge: { prompts: [{ text: PROMPT }] } })
   })
 })

@@ -21,6 +21,7 @@ import type { Basis } from '../../identity/basis.ts'
 import type { Identities } from '../../identity/chain.ts'
 import type { PasswordHasher } from '../../identity/password.ts'
 import type { SecondFactors } from '../../identity/second-factor/second-factors.ts'
+import type { ShownTickets } from '../../identity/shown-tickets.ts'
 import type { Id } from '../../model/objects.ts'
 import type { Deletion } from '../../recording-service/deletion.ts'
 import type { RecordingExports } from '../../recording-service/exports.ts'
@@ -72,6 +73,7 @@ export interface ApiDeps {
     'attempted' | 'change' | 'changes' | 'changeDomain' | 'freed' | 'isChanging' | 'onReturn'
   >
   identities: Pick<Identities, 'authenticate' | 'answer' | 'abandon'>
+  shownTickets: Pick<ShownTickets, 'areTaken' | 'negotiate'>
   factors: Pick<SecondFactors, 'statusOf' | 'begin' | 'confirm' | 'renew' | 'remove'>
   passwords: Pick<PasswordHasher, 'hash' | 'policy'>
   audit: Audit

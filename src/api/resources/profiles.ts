@@ -1,5 +1,6 @@
 /** Profiles: built-in ones, which are read-only, and others. */
 import { type Static, Type } from 'typebox'
+import { FACTOR_POLICIES } from '../../model/objects.ts'
 import { FEATURES, type Feature } from '../../model/profile-rights.ts'
 import { AMOUNTS, amountsOf, levelsOf, type Profile, rightsFrom } from '../../model/profiles.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
@@ -14,9 +15,14 @@ const levels = Object.fromEntries(
   FEATURES.map((feature) => [feature, oneOf(levelsOf(feature), 'level')]),
 ) as Record<Feature, ReturnType<typeof oneOf<ReturnType<typeof levelsOf>>>>
 const rights = exact(levels)
+const secondFactor = oneOf(
+  FACTOR_POLICIES,
+  'required: its users need a one-time code to sign in, and enrol at their next sign-in; none, unless given',
+)
 const Create = exact({
   profile_name: profileName,
   description: Type.Optional(text('what the profile is for')),
+  second_factor: Type.Optional(secondFactor),
   rights: Type.Optional(partial(rights)),
 })
 const Update = partial(Create)
@@ -24,8 +30,9 @@ const View = exact({
   ...shown,
   profile_name: profileName,
   description: Type.String(),
+  second_factor: secondFactor,
   rights,
-  is_factory: Type.Boolean({ description: 'there from the first start: read only' }),
+  is_factory: Type.Boolean({ description: 'there from the first start: read only but for second_factor' }),
   amounts_to: Type.Array(oneOf(AMOUNTS, 'what they come to'), {
     description: 'what the rights amount to beside their names; docs/api.md says how. Read only',
   }),
@@ -42,6 +49,7 @@ export function profileResource(context: ResourceContext) {
     return {
       ...(body.profile_name !== undefined && { profileName: body.profile_name }),
       ...(body.description !== undefined && { description: body.description }),
+      ...(body.second_factor !== undefined && { secondFactor: body.second_factor }),
       ...(body.rights !== undefined && { rights: rightsFrom({ ...own?.rights, ...body.rights }) }),
     }
   }
@@ -87,6 +95,7 @@ export function profileResource(context: ResourceContext) {
     show: async (profile) => ({
       profile_name: profile.profileName,
       description: profile.description,
+      second_factor: profile.secondFactor ?? 'none',
       rights: profile.rights,
       is_factory: profile.isFactory,
       amounts_to: amountsOf(profile.rights),

@@ -1,10 +1,12 @@
 /** `/session`: signing in and out by cookie. */
-import type { FastifyRequest } from 'fastify'
+import { Buffer } from 'node:buffer'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { serverFields } from '../../gate/sign-in-fields.ts'
 import { LOCKOUT_LIMITS } from '../../identity/lockout.ts'
 import { MAX_PASSWORD_BYTES } from '../../identity/password.ts'
-import type { Outcome, Proved } from '../../identity/sign-in.ts'
+import type { ShownOutcome } from '../../identity/shown-tickets.ts'
+import type { Proved } from '../../identity/sign-in.ts'
 import { FEATURES, LEVELS } from '../../model/profile-rights.ts'
 import { Secret } from '../../model/secret.ts'
 import { rightsOf, SESSION_COOKIE } from '../access/authenticate.ts'
@@ -39,6 +41,8 @@ const View = titled(
   }),
 )
 const BY_PASSWORD = { method: 'api_password', protocol: 'HTTPS' }
+const BY_TICKET = { method: 'negotiate', protocol: 'HTTPS' }
+const NEGOTIATE = /^negotiate +([a-z0-9+/]+={0,2})$/i
 const tags = ['Session']
 
 const show = (caller: Pick<Caller, 'user' | 'profile' | 'rights'>): Static<typeof View> => ({
@@ -55,19 +59,19 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
         tags,
         summary: 'Sign in',
         description:
-          'Sets the cookie `sallyport_session`; each sign-in makes a new one. Where a further round is due, the answer is 401 second_factor_required with a challenge; its answers come with the next request: {"challenge": ID, "answers": […]}.',
+          'Sets the cookie `sallyport_session`; each sign-in makes a new one. Where a further round is due, the answer is 401 second_factor_required with a challenge; its answers come with the next request: {"challenge": ID, "answers": […]}. With the body {} and the header `Authorization: Negotiate TOKEN`, a Kerberos ticket signs in.',
         body: Credentials,
         response: { 200: View, ...errorResponses(400, 401, 403, 413, 415, 503) },
       },
     },
     async (request, reply) => {
-      const { user, by, recoveryCodesLeft } = await proven(request, request.body)
+      const { user, by, recoveryCodesLeft, answer, method } = await proven(request, reply, request.body)
       await endOwn(request)
       const { userName, profile } = user
       // One after the other: a success that is in the audit log was one.
       const token = await signIns.begin(user, deps.clock())
       try {
-        const fields = { ...BY_PASSWORD, ...(by && serverFields(by)), user: userName, profile }
+        const fields = { ...method, ...(by && serverFields(by)), user: userName, profile }
         await record(deps.audit, request, 'auth.success', fields)
         if (recoveryCodesLeft !== undefined) {
           const used = { protocol: 'HTTPS', user: userName, count: recoveryCodesLeft }
@@ -79,6 +83,7 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
         throw error
       }
       reply.setCookie(SESSION_COOKIE, token, { path: '/', secure: true, httpOnly: true, sameSite: 'lax' })
+      if (answer) reply.header('www-authenticate', `Negotiate ${Buffer.from(answer).toString('base64')}`)
       return show({ user, profile: user.profile, rights: await rightsOf(deps.store, user.profile) })
     },
   )
@@ -103,9 +108,15 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
    * Returns the user if the password, or the answer, is correct. The reason of a refusal, which is recorded, is only
    * audited.
    */
-  async function proven(request: FastifyRequest, body: Static<typeof Credentials>): Promise<Proved> {
-    const { name, outcome } = await judged(request, body)
-    if (outcome.result === 'accepted') return outcome
+  async function proven(
+    request: FastifyRequest,
+    reply: Pick<FastifyReply, 'header'>,
+    body: Static<typeof Credentials>,
+  ): Promise<Proved & { answer: Uint8Array | undefined; method: typeof BY_PASSWORD }> {
+    const shown = Object.keys(body).length === 0 ? await byTicket(request, reply) : undefined
+    const method = shown ? BY_TICKET : BY_PASSWORD
+    const { name, outcome, detail, answer } = shown ?? (await judged(request, body))
+    if (outcome.result === 'accepted') return { ...outcome, answer, method }
     if (outcome.result === 'challenge') {
       const { challenge: id, message } = outcome
       throw challengeError({
@@ -114,14 +125,14 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
         prompts: outcome.prompts.map(({ text, echo }) => ({ text, echo })),
       })
     }
-    const fields = { ...BY_PASSWORD, ...(name !== undefined && { user: name }) }
+    const fields = { ...method, ...(name !== undefined && { user: name }) }
     if (outcome.result === 'unavailable') {
       const { server, reason } = outcome
       await record(deps.audit, request, 'auth.unavailable', { ...fields, ...serverFields([server]), reason })
       throw new ApiError(outcome.isHidden ? 'invalid_credentials' : 'sign_in_unavailable')
     }
     const reason = outcome.result === 'rejected' ? outcome.reason : 'method_not_allowed'
-    await record(deps.audit, request, 'auth.failure', { ...fields, reason })
+    await record(deps.audit, request, 'auth.failure', { ...fields, reason: detail ?? reason })
     if (outcome.result === 'rejected' && outcome.locks) {
       const duration = LOCKOUT_LIMITS.lockMs
       await record(deps.audit, request, 'auth.locked', { ...fields, reason, duration })
@@ -132,14 +143,15 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
   async function judged(
     request: FastifyRequest,
     { user, password, challenge, answers }: Static<typeof Credentials>,
-  ): Promise<{ name: string | undefined; outcome: Outcome }> {
+  ): Promise<ShownOutcome> {
     const source = addressOf(request)
     const owner = `HTTPS ${source}`
     if (challenge !== undefined && answers && user === undefined && password === undefined) {
       const texts = answers.map((text) => Secret.of(text))
       const answered = await deps.identities.answer(challenge, owner, texts)
       answered.password?.wipe()
-      return { name: answered.request?.user, outcome: answered.outcome }
+      const name = answered.request?.user
+      return { ...(name !== undefined && { name }), outcome: answered.outcome }
     }
     if (user === undefined || password === undefined || challenge !== undefined || answers) {
       throw fieldError('invalid_field', 'user', 'expected user and password, or challenge and answers')
@@ -147,6 +159,24 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
     const proof = { method: 'password', password } as const
     const outcome = await deps.identities.authenticate({ user, login: user, source, owner, proof })
     return { name: user, outcome }
+  }
+
+  /** Judges a ticket in the header; asks for one where there is none and it would be taken. */
+  async function byTicket(
+    request: FastifyRequest,
+    reply: Pick<FastifyReply, 'header'>,
+  ): Promise<ShownOutcome | undefined> {
+    const [, text] = NEGOTIATE.exec(request.headers.authorization ?? '') ?? []
+    if (text === undefined) {
+      if (!(await deps.shownTickets.areTaken())) return undefined
+      reply.header('www-authenticate', 'Negotiate')
+      throw new ApiError('authentication_required')
+    }
+    const source = addressOf(request)
+    return await deps.shownTickets.negotiate(Buffer.from(text, 'base64'), {
+      source,
+      owner: `HTTPS ${source}`,
+    })
   }
 
   async function endOwn(request: FastifyRequest): Promise<void> {

@@ -1,21 +1,26 @@
 import { type Static, Type } from 'typebox'
-import type { UserGroup } from '../../model/objects.ts'
+import { FACTOR_POLICIES, type UserGroup } from '../../model/objects.ts'
 import { ALL_THE_TIME, MAX_TIMEFRAMES } from '../../model/timeframes.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
 import { registerCollection } from '../collection/collection.ts'
 import { referredIds } from '../collection/references.ts'
 import { resource } from '../collection/resource.ts'
 import type { Api } from '../http/deps.ts'
-import { checkName, exact, name, names, partial, shown, text } from '../schema/fields.ts'
+import { checkName, exact, name, names, oneOf, partial, shown, text } from '../schema/fields.ts'
 
 const groupName = name('unique', 'linux-admins')
 const timeframes = names(
   'its authorizations count while one of them holds; `allthetime` alone if none is named',
   MAX_TIMEFRAMES,
 )
+const secondFactor = oneOf(
+  FACTOR_POLICIES,
+  'required: members need a one-time code to sign in, and enrol at their next sign-in; none, unless given',
+)
 const Create = exact({
   group_name: groupName,
   description: Type.Optional(text('what the group is for')),
+  second_factor: Type.Optional(secondFactor),
   users: Type.Optional(names('members')),
   timeframes: Type.Optional(timeframes),
 })
@@ -24,6 +29,7 @@ const View = exact({
   ...shown,
   group_name: groupName,
   description: Type.String(),
+  second_factor: secondFactor,
   users: names('members'),
   timeframes,
 })
@@ -39,6 +45,7 @@ export function userGroupResource(context: ResourceContext) {
     return {
       ...(body.group_name !== undefined && { groupName: body.group_name }),
       ...(body.description !== undefined && { description: body.description }),
+      ...(body.second_factor !== undefined && { secondFactor: body.second_factor }),
       ...(body.timeframes !== undefined && {
         timeframeIds: await referredIds(store.timeframes, 'timeframes', body.timeframes),
       }),
@@ -71,6 +78,7 @@ export function userGroupResource(context: ResourceContext) {
     show: async (group, read) => ({
       group_name: group.groupName,
       description: group.description,
+      second_factor: group.secondFactor ?? 'none',
       users: await read.users(group.userIds),
       timeframes: await read.timeframes(group.timeframeIds ?? [ALL_THE_TIME]),
     }),

@@ -66,6 +66,13 @@ export type PersonLook =
   | { result: 'absent'; reason: MethodRefusal }
   | { result: 'unavailable'; reason: string }
 
+/** A ticket that was accepted. */
+export interface ShownTicket {
+  userName: string
+  /** Token for the client, which proves us. */
+  answer: Uint8Array
+}
+
 /** One step of a trial by an administrator. Holds no secret. */
 export interface TestStep {
   step: 'reached' | 'tls' | 'bound' | 'user_found' | 'groups' | 'signed_in' | 'answered'
@@ -92,6 +99,11 @@ export interface SignInMethod {
   ): Promise<MethodAnswer>
   /** Looks a person up; absent where the protocol has no way. */
   look?(userName: string, signal: AbortSignal): Promise<PersonLook>
+  /**
+   * Judges a ticket that the client shows for this kind of service, in SPNEGO; absent where the protocol has none.
+   * @throws Error whose message is for administrators
+   */
+  accept?(token: Uint8Array, service: string): ShownTicket
   /** Tries the server step by step, and stops after the first that fails. */
   test(request: TestRequest, signal: AbortSignal): Promise<TestStep[]>
   /** Closes all connections. */

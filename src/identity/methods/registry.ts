@@ -1,5 +1,6 @@
 /** The methods in use: one for each server object and set of attributes, made anew when one of them has changed. */
 import { isDeepStrictEqual } from 'node:util'
+import { Replays } from '../../kerberos/replays.ts'
 import type { AuthDomainAttributes, ExternalAuth, ExternalAuthType } from '../../model/external-auths.ts'
 import type { Secret } from '../../model/secret.ts'
 import type { Store } from '../../store/store.ts'
@@ -42,10 +43,13 @@ export class MethodRegistry {
   readonly #kept = new Map<string, Kept>()
   /** Methods that are being made: sign-ins at the same time share one. */
   readonly #making = new Map<string, Promise<SignInMethod>>()
+  /** Outlives the methods, which are made anew. */
+  readonly #replays: Replays
   #isClosed = false
 
   constructor(options: MethodOptions) {
     this.#options = options
+    this.#replays = new Replays(options.now())
   }
 
   /** Returns the method of a server object, as stored now. @throws UnsealError, Error after `close` */
@@ -87,7 +91,13 @@ export class MethodRegistry {
     if (auth.type === 'KERBEROS') {
       const keytab = secret('keytab')
       const { now, onFailure } = common
-      return new KerberosMethod({ auth, secrets: { ...(keytab && { keytab }) }, now, onFailure })
+      return new KerberosMethod({
+        auth,
+        secrets: { ...(keytab && { keytab }) },
+        replays: this.#replays,
+        now,
+        onFailure,
+      })
     }
     if (auth.type === 'TACACS') {
       const sharedSecret = secret('shared_secret')

@@ -11,7 +11,7 @@ const BYTES = 10
 export function newRecoveryCodes(): string[] {
   return Array.from({ length: RECOVERY_CODES }, () => {
     const text = base32(randomBytes(BYTES))
-    return text.match(/.{4}/g)!.join('-').toLowerCase()
+    return text.match(/.{8}/g)!.join('-').toLowerCase()
   })
 }
 

@@ -2,8 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import type { Id, User } from '../../model/objects.ts'
 import { Secret } from '../../model/secret.ts'
-import type { Store, StoredFactor } from '../../store/store.ts'
+import type { SecondFactorRepository, Store, StoredFactor } from '../../store/store.ts'
 import type { HashSeal } from '../hashes.ts'
+import type { MethodPrompt } from '../methods/method.ts'
 import type { Proved, Refusal } from '../sign-in.ts'
 import type { Step } from '../steps.ts'
 import { newRecoveryCodes, recoveryDigest } from './recovery.ts'
@@ -16,6 +17,8 @@ export const ENROLMENT_MS = 15 * 60_000
 /** Codes in a row of one user that may be wrong, from whichever addresses, and how long further ones are held up. */
 export const TRIES = { most: 20, holdMs: 15 * 60_000 }
 
+/** First codes that may be wrong in one dialogue. */
+const FIRST_TRIES = 3
 const PROMPT = 'One-time code (or a recovery code): '
 
 export interface SecondFactorOptions {
@@ -38,11 +41,16 @@ export interface Enrolment {
   uri: string
 }
 
+/** An enrolment whose first code was right, as the store takes it. */
+type Confirmed = Parameters<SecondFactorRepository['confirm']>[1]
+
 /** `left`: recovery codes that are left, if one was used up. */
 type Verdict = { left?: number } | { flaw: Refusal }
 
 export class SecondFactors {
   readonly #options: SecondFactorOptions
+  /** Called before an enrolment in a dialogue counts; `source` is the client's address. */
+  onEnrolled: (user: User, source: string) => Promise<void> = async () => undefined
 
   constructor(options: SecondFactorOptions) {
     this.#options = options
@@ -72,16 +80,11 @@ export class SecondFactors {
    * if the code is wrong, or no enrolment waits for one.
    */
   async confirm(userId: Id, code: Secret, announce: () => Promise<void>): Promise<string[] | undefined> {
-    const factor = await this.#rows.find(userId)
-    const now = this.#options.now()
-    if (!factor || factor.enrolled !== undefined || !isRecent(factor, now)) return undefined
-    if (!(await this.#rows.countTry(userId, now, TRIES))) return undefined
-    const found = this.#stepOf(userId, factor, code, now)
-    if (!found) return undefined
-    await announce()
     const codes = newRecoveryCodes()
-    const enrolled = { sealed: factor.sealed, time: now, digests: digestsOf(userId, codes), ...found }
-    return (await this.#rows.confirm(userId, enrolled)) ? codes : undefined
+    const confirmed = await this.#firstOf(userId, code, codes)
+    if (!confirmed) return undefined
+    await announce()
+    return (await this.#rows.confirm(userId, confirmed)) ? codes : undefined
   }
 
   /** Replaces the recovery codes, for a code of the authenticator; as `confirm`. */
@@ -98,32 +101,68 @@ export class SecondFactors {
     return await this.#rows.remove(userId)
   }
 
-  /** Asks for a code after the first factor, if the user is enrolled. */
-  async after(proved: Proved): Promise<Step<Proved>> {
-    const { id, secretRevision } = proved.user
-    const factor = await this.#rows.find(id)
-    if (factor?.enrolled === undefined) return { result: 'accepted', value: proved }
-    return {
-      result: 'challenge',
-      round: {
-        message: '',
-        prompts: [{ text: PROMPT, echo: false }],
-        next: async ([answer]) => {
-          const verdict = await this.#judge(id, answer, true)
-          if ('flaw' in verdict) return { result: 'rejected', reason: verdict.flaw }
-          // While they typed, the user may have been changed or removed, and the password replaced.
-          const user = await this.#options.store.users.find(id)
-          if (!user) return { result: 'rejected', reason: 'unknown_user' }
-          if (user.secretRevision !== secretRevision) return { result: 'rejected', reason: 'wrong_password' }
-          const { left } = verdict
-          return {
-            result: 'accepted',
-            value: { ...proved, user, ...(left !== undefined && { recoveryCodesLeft: left }) },
-          }
-        },
-        close: () => undefined,
-      },
-    }
+  /**
+   * Asks for a code after the first factor, if the user is enrolled, and enrols one who has to be. `source`: the client's
+   * address.
+   */
+  async after(proved: Proved, source: string): Promise<Step<Proved>> {
+    const { user } = proved
+    if ((await this.#rows.find(user.id))?.enrolled !== undefined) return this.#ask(proved)
+    if (!(await this.#rows.isRequired(user))) return { result: 'accepted', value: proved }
+    const begun = await this.begin(user)
+    return begun ? this.#askFirst(proved, source, inviting(begun), FIRST_TRIES) : this.#ask(proved)
+  }
+
+  #ask(proved: Proved): Step<Proved> {
+    return asking('', { text: PROMPT, echo: false }, async (answer) => {
+      const verdict = await this.#judge(proved.user.id, answer, true)
+      if ('flaw' in verdict) return { result: 'rejected', reason: verdict.flaw }
+      const { left } = verdict
+      return await this.#still({ ...proved, ...(left !== undefined && { recoveryCodesLeft: left }) })
+    })
+  }
+
+  /** Asks for the first code of a new authenticator, which proves nothing yet: the secret has just been shown. */
+  #askFirst(proved: Proved, source: string, message: string, tries: number): Step<Proved> {
+    return asking(message, { text: 'First code: ', echo: false }, async (answer) => {
+      const codes = newRecoveryCodes()
+      const confirmed = answer && (await this.#firstOf(proved.user.id, answer, codes))
+      if (confirmed) return this.#askNoted(proved, source, codes, confirmed)
+      if (tries <= 1) return { result: 'rejected', reason: 'wrong_code' }
+      return this.#askFirst(proved, source, 'This is not its current code: try the next one.', tries - 1)
+    })
+  }
+
+  /** Shows the recovery codes. The enrolment counts once they were seen. */
+  #askNoted(proved: Proved, source: string, codes: readonly string[], confirmed: Confirmed): Step<Proved> {
+    const message = `Each of these signs you in once without the authenticator. Note them down:\n${codes.join('  ')}`
+    return asking(message, { text: 'Enter goes on: ', echo: true }, async () => {
+      const still = await this.#still(proved)
+      if (still.result !== 'accepted') return still
+      await this.onEnrolled(proved.user, source)
+      if (await this.#rows.confirm(proved.user.id, confirmed)) return still
+      // Another enrolment has taken its place meanwhile.
+      return { result: 'rejected', reason: 'wrong_code' }
+    })
+  }
+
+  /** While they typed, the user may have been changed or removed, and the password replaced. */
+  async #still(proved: Proved): Promise<Step<Proved>> {
+    const user = await this.#options.store.users.find(proved.user.id)
+    if (!user) return { result: 'rejected', reason: 'unknown_user' }
+    if (user.secretRevision !== proved.user.secretRevision)
+      return { result: 'rejected', reason: 'wrong_password' }
+    return { result: 'accepted', value: { ...proved, user } }
+  }
+
+  /** Judges the first code of the enrolment that waits for one. */
+  async #firstOf(userId: Id, code: Secret, codes: readonly string[]): Promise<Confirmed | undefined> {
+    const factor = await this.#rows.find(userId)
+    const time = this.#options.now()
+    if (!factor || factor.enrolled !== undefined || !isRecent(factor, time)) return undefined
+    if (!(await this.#rows.countTry(userId, time, TRIES))) return undefined
+    const found = this.#stepOf(userId, factor, code, time)
+    return found && { sealed: factor.sealed, time, digests: digestsOf(userId, codes), ...found }
   }
 
   get #rows() {
@@ -157,6 +196,25 @@ export class SecondFactors {
       secret.wipe()
     }
   }
+}
+
+function asking(
+  message: string,
+  prompt: MethodPrompt,
+  next: (answer: Secret | undefined) => Promise<Step<Proved>>,
+): Step<Proved> {
+  const round = {
+    message,
+    prompts: [prompt],
+    next: ([answer]: readonly Secret[]) => next(answer),
+    close: () => undefined,
+  }
+  return { result: 'challenge', round }
+}
+
+function inviting({ secret, uri }: Enrolment): string {
+  const shown = secret.match(/.{4}/g)!.join(' ')
+  return `You need a second factor. Add this to an authenticator, by hand or as a QR code:\n  ${shown}\n  ${uri}`
 }
 
 const placeOf = (id: Id) => ({ table: 'second_factors', id, field: 'secret' })

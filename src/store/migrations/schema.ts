@@ -73,6 +73,10 @@ export interface GroupRow extends NamedRow {
   group_name: string
 }
 
+export interface UserGroupRow extends GroupRow {
+  second_factor: string
+}
+
 export interface TimeframeRow extends NamedRow {
   timeframe_name: string
   is_overtimable: Flag
@@ -178,6 +182,7 @@ export interface ProfileRow extends NamedRow {
   /** JSON object. */
   rights: string
   is_factory: Flag
+  second_factor: string
 }
 
 export interface CheckoutPolicyRow extends NamedRow {
@@ -446,7 +451,7 @@ export interface ChangeRow {
 export interface Schema {
   settings: { name: string; value: Uint8Array }
   users: UserRow
-  user_groups: GroupRow
+  user_groups: UserGroupRow
   user_group_members: { group_id: string; user_id: string }
   user_group_timeframes: { group_id: string; timeframe_id: string }
   timeframes: TimeframeRow

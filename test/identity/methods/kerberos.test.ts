@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { KerberosMethod } from '../../../src/identity/methods/kerberos/method.ts'
 import type { MethodAnswer } from '../../../src/identity/methods/method.ts'
+import { Replays } from '../../../src/kerberos/replays.ts'
 import { Secret } from '../../../src/model/secret.ts'
 import { type MitKdc, REALM, startKdc } from '../../peers/kerberos.ts'
 import { freePort } from '../../peers/process.ts'
@@ -53,6 +54,7 @@ function methodOf(made: Made = {}): KerberosMethod {
       options: { realm: made.realm ?? REALM, servicePrincipal: SERVICE },
     },
     secrets: text === undefined ? {} : { keytab: Secret.of(text) },
+    replays: new Replays(0),
     now: made.now ?? Date.now,
     onFailure: (_server, error) => failures.push(error.message),
   })

@@ -66,7 +66,7 @@ it('secrets are written in base 32, and in URIs with names of any characters', (
   expect(base32(Buffer.from('fooba'))).toBe('MZXW6YTB')
   expect(base32(SECRET)).toBe('GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ')
   const uri = new URL(keyUri('Sallyport', 'a:b&c?#@corp', 'MZXW6YTB'))
-  expect(decodeURIComponent(uri.pathname.slice(1))).toBe('/Sallyport:a:b&c?#@corp'.slice(uri.host ? 1 : 0))
+  expect([uri.host, decodeURIComponent(uri.pathname)]).toEqual(['totp', '/Sallyport:a:b&c?#@corp'])
   expect(uri.searchParams.get('secret')).toBe('MZXW6YTB')
 })
 
@@ -74,7 +74,7 @@ it('recovery codes differ, are read as people type them, and count for their use
   const codes = newRecoveryCodes()
   expect(new Set(codes).size).toBe(RECOVERY_CODES)
   const [code = ''] = codes
-  expect(code).toMatch(/^([a-z2-7]{4}-){3}[a-z2-7]{4}$/)
+  expect(code).toMatch(/^[a-z2-7]{8}-[a-z2-7]{8}$/)
   const digest = recoveryDigest('U1', code)
   for (const typed of [code.toUpperCase(), code.replaceAll('-', ' '), code.replaceAll('-', '')]) {
     expect(recoveryDigest('U1', typed)).toEqual(digest)

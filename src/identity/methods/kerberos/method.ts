@@ -2,7 +2,9 @@
 import { Buffer } from 'node:buffer'
 import { type KeytabEntry, readKeytab } from '../../../kerberos/keytab.ts'
 import { readKdcAnswer } from '../../../kerberos/messages.ts'
+import { acceptNegotiate } from '../../../kerberos/negotiate.ts'
 import { KdcRefusal, serviceOf, strangerRequest } from '../../../kerberos/password.ts'
+import type { Replays } from '../../../kerberos/replays.ts'
 import type { ExternalAuth } from '../../../model/external-auths.ts'
 import type { Secret } from '../../../model/secret.ts'
 import type {
@@ -10,6 +12,7 @@ import type {
   MethodAttempt,
   MethodRefusal,
   MethodState,
+  ShownTicket,
   SignInMethod,
   TestRequest,
   TestStep,
@@ -37,6 +40,8 @@ const SKEW = 37
 export interface KerberosSettings {
   auth: Extract<ExternalAuth, { type: 'KERBEROS' }>
   secrets: { keytab?: Secret }
+  /** Tickets that were shown, of all realms. */
+  replays: Replays
   /** Milliseconds since the epoch. */
   now: () => number
   /** Told each failure of a server. */
@@ -86,6 +91,22 @@ export class KerberosMethod implements SignInMethod {
   ): Promise<MethodAnswer> {
     state.close()
     return { result: 'rejected', reason: 'wrong_password' }
+  }
+
+  accept(token: Uint8Array, service: string): ShownTicket {
+    const { auth, now, replays } = this.#settings
+    const { realm } = auth.options
+    const keys = this.#read(({ components }) => components.length === 2 && components[0] === service)
+    try {
+      const accepted = acceptNegotiate(token, { realm, service, keys, replays, now })
+      accepted.close()
+      const [userName = '', ...rest] = accepted.client
+      if (rest.length > 0 || !isPlainName(userName))
+        throw new Error('expected a ticket of a person, whose name has one component')
+      return { userName, answer: accepted.answer }
+    } finally {
+      wipe(keys)
+    }
   }
 
   async test({ userName, password }: TestRequest, signal: AbortSignal): Promise<TestStep[]> {
@@ -147,16 +168,22 @@ export class KerberosMethod implements SignInMethod {
 
   /** @throws MalformedError, Error if the keytab is absent, or has no key of the service */
   #keys(): KeytabEntry[] {
-    const { auth, secrets } = this.#settings
-    const { realm, servicePrincipal } = auth.options
-    if (!secrets.keytab) throw new Error('expected a `keytab`, by which the KDC is proved, got none')
+    const { realm, servicePrincipal } = this.#settings.auth.options
     const service = serviceOf(servicePrincipal, realm).join('/')
+    const own = this.#read(({ components }) => components.join('/') === service)
+    if (own.length === 0) throw new Error(`the keytab has no AES key of ${service}@${realm}: export it again`)
+    return own
+  }
+
+  /** Reads the keys of the realm that fit. @throws MalformedError, Error if the keytab is absent */
+  #read(fits: (entry: KeytabEntry) => boolean): KeytabEntry[] {
+    const { auth, secrets } = this.#settings
+    if (!secrets.keytab) throw new Error('expected a `keytab`, by which the KDC is proved, got none')
     const bytes = Buffer.from(secrets.keytab.revealText(), 'base64')
     const all = readKeytab(bytes)
     bytes.fill(0)
-    const own = all.filter((one) => one.realm === realm && one.components.join('/') === service)
+    const own = all.filter((one) => one.realm === auth.options.realm && fits(one))
     wipe(all.filter((one) => !own.includes(one)))
-    if (own.length === 0) throw new Error(`the keytab has no AES key of ${service}@${realm}: export it again`)
     return own
   }
 

@@ -74,6 +74,11 @@ export class RadiusServer {
 
   close(): void {
     this.#isClosed = true
+    this.drop()
+  }
+
+  /** Ends the requests under way, and closes the sockets: the server may be asked again. */
+  drop(): void {
     for (const socket of [...this.#sockets]) socket.close()
   }
 
