@@ -3,6 +3,7 @@ import { nameKey } from '../model/names.ts'
 import type { Id, UserGroup } from '../model/objects.ts'
 import { ALL_THE_TIME } from '../model/timeframes.ts'
 import { jsonList } from './engine/json.ts'
+import { keptQuery } from './engine/kept-query.ts'
 import { setLinks } from './links.ts'
 import type { Db, StoreContext, UserGroupRow } from './migrations/schema.ts'
 import { namedRepository } from './named.ts'
@@ -17,7 +18,7 @@ export const USER_GROUP_FIELDS = {
   second_factor: column('label', 'second_factor'),
   users: related('name', {
     value: sql.ref('user_groups.id'),
-    from: sql`user_group_members as m inner join users as u on u.id = m.user_id`,
+    from: sql`user_group_members as m inner join users as u on u.id = m.user_id and u.auth_domain_id is null`,
     equals: sql.ref('m.group_id'),
     member: sql.ref('u.name_key'),
   }),
@@ -111,7 +112,7 @@ function select(db: Db) {
     .selectFrom('user_groups')
     .selectAll('user_groups')
     .select([
-      sql<string>`(select ${jsonList(sql`m.user_id`, sql`m.user_id`)} from user_group_members m where m.group_id = user_groups.id)`.as(
+      sql<string>`(select ${jsonList(sql`m.user_id`, sql`m.user_id`)} from user_group_members m inner join users u on u.id = m.user_id where m.group_id = user_groups.id and u.auth_domain_id is null)`.as(
         'users',
       ),
       sql<string>`(select ${jsonList(sql`t.timeframe_id`, sql`t.timeframe_id`)} from user_group_timeframes t where t.group_id = user_groups.id)`.as(
@@ -120,11 +121,22 @@ function select(db: Db) {
     ])
 }
 
+/** Sets the local users. Persons of domains stay: their membership comes from mappings. */
 async function setUsers(tx: Tx, groupId: Id, userIds: readonly Id[]): Promise<void> {
   await requireIds(tx, 'users', userIds, TYPE, 'users')
-  const rows = userIds.map((id) => ({ user_id: id }))
+  const persons = await personsOf(tx, groupId)
+  const rows = [...userIds.map((id) => ({ user_id: id })), ...persons]
   await setLinks(tx, 'user_group_members', { group_id: groupId }, rows)
 }
+
+const personsOf = keptQuery((db: Db, groupId: Id) =>
+  db
+    .selectFrom('user_group_members as m')
+    .innerJoin('users as u', 'u.id', 'm.user_id')
+    .select('m.user_id')
+    .where('m.group_id', '=', groupId)
+    .where('u.auth_domain_id', 'is not', null),
+)
 
 /** Without any it has all the time, which is then not written: so it is for all groups from before. */
 async function setTimeframes(tx: Tx, groupId: Id, timeframeIds: readonly Id[]): Promise<void> {

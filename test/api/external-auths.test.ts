@@ -86,7 +86,9 @@ test('a stored secret does not go to another server, or by a weaker way, unseen'
   await must('POST', '/externalauths', own)
   for (const change of [
     { host: 'evil.lab' },
+    { port: 6636 },
     { backup_servers: [{ host: 'evil.lab' }] },
+    { backup_servers: [{ host: server.host, port: 6636 }] },
     { ldap: { security: 'none' } },
   ]) {
     const answer = await call('PUT', path, change)
@@ -203,6 +205,24 @@ test('persons are no users of the API, and their names are taken', async () => {
     expect((await call('DELETE', `/users/${ref}`)).status).toBe(404)
   }
   expect((await call('POST', '/users', { user_name: 'ann@other' })).status).toBe(409)
+
+  await must('POST', '/users', { user_name: 'lea', password: 'Tr0ub4dor&3 staple' })
+  expect(await must('PUT', '/usergroups/dba', { users: ['lea'] })).toMatchObject({ users: ['lea'] })
+  expect(await must('GET', '/usergroups/dba')).toMatchObject({ users: ['lea'] })
+  expect((await must('GET', '/usergroups?q=users=ann@other')).length).toBe(0)
+  expect((await must('GET', '/usergroups?q=users=lea')).length).toBe(1)
+  expect((await call('PUT', '/usergroups/dba', { users: ['ann@other'] })).body.error).toBe(
+    'unknown_reference',
+  )
+  expect((await h.store.users.find('ann@other'))!.groupIds).toEqual(person.groupIds)
+  const key = { key_name: 'robot', profile: 'product_administrator' }
+  expect((await call('POST', '/apikeys', { ...key, users: ['ann@other'] })).body.error).toBe(
+    'unknown_reference',
+  )
+  const { api_key: secret } = await must('POST', '/apikeys', { ...key, users: null, user_groups: null })
+  const as = async (user: string) =>
+    (await h.call('GET', '/session', { headers: { 'x-auth-key': secret, 'x-auth-user': user } })).status
+  expect([await as('lea'), await as('ann@other')]).toEqual([200, 401])
 })
 
 test('a KDC has its realm, its service, and a keytab that is read before it is kept', async () => {
@@ -244,7 +264,8 @@ test('a RADIUS server has options of its own, and must sign its replies unless t
     accounting_port: 1813,
     accounting_interval: 5,
   }
-  expect(await must('PUT', '/externalauths/codes', { radius: told })).toMatchObject({ radius: told })
+  const given = { radius: told, shared_secret: 'canary-9e' }
+  expect(await must('PUT', '/externalauths/codes', given)).toMatchObject({ radius: told })
   expect(await must('PUT', '/externalauths/codes', { radius: { tries: 2 } })).toMatchObject({
     radius: { ...told, tries: 2 },
   })
@@ -254,6 +275,8 @@ test('a RADIUS server has options of its own, and must sign its replies unless t
     ['radius/accounting_port', { radius: { accounting_port: 0 } }],
     ['radius/accounting_interval', { radius: { accounting_interval: 0 } }],
     ['shared_secret', { host: '10.0.0.19' }],
+    ['shared_secret', { port: 11812 }],
+    ['shared_secret', { radius: { accounting_port: 11813 } }],
     ['tacacs', { tacacs: { accounting: true } }],
   ] as const) {
     const answer = await call('PUT', '/externalauths/codes', body)
@@ -288,6 +311,7 @@ test('a TACACS+ server has options of its own, and stays in private networks unl
   await refused({ host: '192.0.2.49', shared_secret: 'x' }, 'host')
   await refused({ backup_servers: [{ host: '2001:db8::49' }], shared_secret: 'x' }, 'backup_servers/0/host')
   await refused({ host: '10.0.0.50' }, 'shared_secret')
+  await refused({ port: 4949 }, 'shared_secret')
   await refused({ tacacs: { allow_public_networks: true } }, 'shared_secret')
   await refused({ ldap: { base_dn: 'dc=lab' } }, 'ldap')
   await refused({ bind_password: 'x' }, 'bind_password')

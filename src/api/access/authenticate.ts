@@ -112,6 +112,8 @@ async function byKey(
     return caller
   }
   const user = looksLikeId(userName) ? undefined : await deps.store.users.find(userName)
+  // Persons of authentication domains act by their own sign-ins only: a key asks no directory for their standing.
+  if (user?.authDomainId !== undefined) return refuse('person of an authentication domain', key)
   if (!user) return refuse('unknown user', key)
   // The address is the key's machine: the key's networks apply, not the user's own.
   const flaw = flawOfStanding({ ...user, ipSource: [] }, addressOf(request), now)

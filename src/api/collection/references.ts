@@ -1,13 +1,23 @@
 /** Converts between names in bodies or paths and objects. Ids are accepted wherever names are. */
 import type { EventFields } from '../../audit/events/fields.ts'
 import { looksLikeId, nameKey } from '../../model/names.ts'
-import type { Account, Device, Domain, Id, Service, TargetGroup } from '../../model/objects.ts'
+import type { Account, Device, Domain, Id, Service, TargetGroup, User } from '../../model/objects.ts'
 import type { NameQueries, PlacedAccount, Store, WantedAccount } from '../../store/store.ts'
 import { ApiError, type ErrorDetail, fieldError } from '../http/errors.ts'
 import { Batch } from './batch.ts'
 
 interface Findable<T> {
   find(idOrName: string): Promise<T | undefined>
+}
+
+/** Finds users as they are managed here: persons of authentication domains are none of them. */
+export function localUsers({ users }: Pick<Store, 'users'>): Findable<User> {
+  return {
+    async find(ref) {
+      const user = await users.find(ref)
+      return user?.authDomainId === undefined ? user : undefined
+    },
+  }
 }
 
 /** @throws ApiError `unknown_reference` that names the field */

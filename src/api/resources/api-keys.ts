@@ -7,7 +7,7 @@ import { callerOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
 import { refuseBeyondKey, refuseBeyondReach, refuseBoundKey } from '../access/ways-in.ts'
 import { registerCollection } from '../collection/collection.ts'
-import { referredIds } from '../collection/references.ts'
+import { localUsers, referredIds } from '../collection/references.ts'
 import type { Api } from '../http/deps.ts'
 import { fieldError } from '../http/errors.ts'
 import {
@@ -96,7 +96,7 @@ export function registerApiKeys(app: Api, context: Context): void {
     }
     return {
       actsFor: {
-        userIds: users ? await referredIds(store.users, 'users', users) : (old?.userIds ?? []),
+        userIds: users ? await referredIds(localUsers(store), 'users', users) : (old?.userIds ?? []),
         groupIds: groups ? await referredIds(store.userGroups, 'user_groups', groups) : (old?.groupIds ?? []),
       },
     }

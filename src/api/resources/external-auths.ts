@@ -6,6 +6,7 @@ import {
   EXTERNAL_AUTH_SECRETS,
   type ExternalAuth,
   type ExternalAuthType,
+  type ExternalServer,
 } from '../../model/external-auths.ts'
 import { nameKey } from '../../model/names.ts'
 import { type Id, USER_AUTHS } from '../../model/objects.ts'
@@ -171,12 +172,18 @@ export function externalAuthResource(context: ResourceContext) {
   }
   /** A new place for old secrets would get them: they have to be given again. */
   const refuseMovedSecrets = (body: Static<typeof Update>, old: ExternalAuth, change: Change): void => {
-    const isMoved = change.servers.some(({ host }) => !old.servers.some((server) => server.host === host))
+    const isKnown = ({ host, port }: ExternalServer) =>
+      old.servers.some((server) => server.host === host && server.port === port)
+    const isMoved = !change.servers.every(isKnown)
+    const accounting = body.radius?.accounting_port ?? undefined
+    const isAccountedElsewhere =
+      accounting !== undefined && !(old.type === 'RADIUS' && old.options.accountingPort === accounting)
     if (
       !isMoved &&
       body.ldap?.ca_certificates === undefined &&
       body.ldap?.server_name === undefined &&
       body.ldap?.security === undefined &&
+      !isAccountedElsewhere &&
       body.tacacs?.allow_public_networks !== true
     )
       return

@@ -3,7 +3,7 @@ import { FACTOR_POLICIES, type UserGroup } from '../../model/objects.ts'
 import { ALL_THE_TIME, MAX_TIMEFRAMES } from '../../model/timeframes.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
 import { registerCollection } from '../collection/collection.ts'
-import { referredIds } from '../collection/references.ts'
+import { localUsers, referredIds } from '../collection/references.ts'
 import { resource } from '../collection/resource.ts'
 import type { Api } from '../http/deps.ts'
 import { checkName, exact, name, names, oneOf, partial, shown, text } from '../schema/fields.ts'
@@ -49,7 +49,7 @@ export function userGroupResource(context: ResourceContext) {
       ...(body.timeframes !== undefined && {
         timeframeIds: await referredIds(store.timeframes, 'timeframes', body.timeframes),
       }),
-      ...(body.users !== undefined && { userIds: await referredIds(store.users, 'users', body.users) }),
+      ...(body.users !== undefined && { userIds: await referredIds(localUsers(store), 'users', body.users) }),
     }
   }
 

@@ -15,7 +15,7 @@ import { type ApiRequest, callerOf, requireRight } from '../access/caller.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
 import { refuseUnboundWay, widensSignIn } from '../access/ways-in.ts'
 import { registerCollection } from '../collection/collection.ts'
-import { type Names, placeFields, referred, referredIds } from '../collection/references.ts'
+import { localUsers, type Names, placeFields, referred, referredIds } from '../collection/references.ts'
 import { announced, resource } from '../collection/resource.ts'
 import type { Api } from '../http/deps.ts'
 import { ApiError, fieldError } from '../http/errors.ts'
@@ -277,10 +277,7 @@ export function userResource(context: ResourceContext) {
     label: (user) => String(user['user_name']),
     secrets: ['password'],
     list: (_request, page) => store.users.list(page),
-    async find(_request, ref) {
-      const user = await store.users.find(ref)
-      return user?.authDomainId === undefined ? user : undefined
-    },
+    find: (_request, ref) => localUsers(store).find(ref),
   })
 }
 
