@@ -376,6 +376,8 @@ export interface PersonRepository {
 }
 
 export interface ExternalAuthRepository extends Repository<ExternalAuth> {
+  /** Returns the profiles of the local users that name it among their methods. */
+  profilesOfUsers(id: Id): Promise<string[]>
   /** Returns the sealed secrets by their names. */
   sealedSecrets(id: Id): Promise<Map<string, Uint8Array>>
   /** Sets the secrets that are given; undefined removes one. */
