@@ -317,6 +317,7 @@ export type ProxyEventCode = Extract<
   | 'command'
   | 'file.transfer'
   | 'file.denied'
+  | 'file.failed'
   | 'clipboard'
   | 'session.kill'
 >
