@@ -171,6 +171,8 @@ export interface SignInRepository {
   used(tokenHash: Uint8Array, time: number): Promise<void>
   end(tokenHash: Uint8Array): Promise<void>
   endAll(): Promise<void>
+  /** Returns the persons of domains that are signed in. */
+  persons(): Promise<Id[]>
 }
 
 /** The second factor of a user, enrolled or about to be. Times are milliseconds since the epoch. */
