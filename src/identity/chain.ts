@@ -3,23 +3,22 @@
  * takes the same time, whatever the reason (invariant 7); the reason goes to the audit log.
  */
 import { looksLikeId, nameKey } from '../model/names.ts'
-import type { Id, User, UserAuth } from '../model/objects.ts'
+import type { Id, User } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { UserRepository } from '../store/store.ts'
 import { type AttemptCounter, Attempts, type BegunAttempt, type Rejected, type Who } from './attempts.ts'
 import { Authorities } from './authorities.ts'
-import { type OfferedKey, readOfferedKey } from './certificate.ts'
 import { type Dialogue, Dialogues, MAX_ROUNDS } from './dialogues.ts'
 import { BusyError } from './errors.ts'
 import { attemptOf, type External } from './external.ts'
 import { type HashSeal, openHash, sealHash } from './hashes.ts'
-import { flawOfOffered, type KeyHolder } from './key-holder.ts'
+import { Keys } from './keys.ts'
 import type { PasswordHasher } from './password.ts'
 import { isSound, type Place, placeOf, serversOf, splitDomain } from './places.ts'
 import type { SecondFactors } from './second-factor/second-factors.ts'
-import type { Answered, Begun, Outcome, Proved, Refusal, SignIn } from './sign-in.ts'
-import { type SignedRequest, verifySignedRequest } from './signature.ts'
-import { flawOfStanding } from './standing.ts'
+import type { Answered, Begun, Outcome, Proved, SignIn } from './sign-in.ts'
+import type { SignedRequest } from './signature.ts'
+import { flawOfMethod, flawOfStanding } from './standing.ts'
 import { andThen, type Round, type Step } from './steps.ts'
 
 const BUSY: Rejected = { result: 'rejected', reason: 'busy', locks: false }
@@ -50,6 +49,7 @@ export class Identities {
   readonly #external: External | undefined
   readonly #factors: Pick<SecondFactors, 'after'> | undefined
   readonly #dialogues: Dialogues<Waiting>
+  readonly #keys: Keys
   /** Authorities for keys, and revocations. */
   authorities = new Authorities()
 
@@ -70,6 +70,7 @@ export class Identities {
     this.#now = now
     this.#external = external
     this.#factors = factors
+    this.#keys = new Keys({ external, authorities: () => this.authorities, now })
     this.#dialogues = new Dialogues(now, (dialogue) => this.#abandoned(dialogue))
   }
 
@@ -99,6 +100,9 @@ export class Identities {
       if (outcome.result === 'accepted') return { outcome, request, ...(password && { password }) }
       if (outcome.result !== 'challenge') password?.wipe()
       return { outcome, request }
+    } catch (error) {
+      dialogue?.password?.wipe()
+      throw error
     } finally {
       for (const answer of answers) answer.wipe()
     }
@@ -210,7 +214,9 @@ export class Identities {
       const passwordHash = user && sealed && openHash(this.#vault, user.id, sealed)
       // Always computed, so that the time is the same.
       const matches = await this.#passwords.verify(passwordHash, password, request.source)
-      const flaw = this.#flawOf(user, 'local_password', request) ?? (matches ? undefined : 'wrong_password')
+      const flaw =
+        flawOfMethod(user, 'local_password', request.source, this.#now()) ??
+        (matches ? undefined : 'wrong_password')
       const first =
         user && !flaw
           ? await this.#byLocal(user, { sealed, passwordHash, password })
@@ -254,11 +260,14 @@ export class Identities {
     const { local, domain, userName } = place
     if (!this.#external) return undefined
     const { source } = request
-    const asked = attemptOf(userName, source)
-    if (domain) return isSound(userName) ? await this.#external.byDomain(domain, asked, password) : undefined
+    if (domain)
+      return isSound(userName)
+        ? await this.#external.byDomain(domain, attemptOf(userName, source), password)
+        : undefined
     const names = local ? serversOf(local) : []
     if (!local || names.length === 0 || flawOfStanding(local, source, this.#now())) return undefined
-    return await this.#external.byNames(local, names, asked, password)
+    // Servers may tell spellings apart that are one name here: the typed one could be another person's there.
+    return await this.#external.byNames(local, names, attemptOf(local.userName, source), password)
   }
 
   /** Ends the attempt, or the round of it. */
@@ -331,60 +340,16 @@ export class Identities {
     key: Uint8Array,
     signed: Pick<SignedRequest, 'data' | 'signature'>,
   ): Promise<Outcome> {
-    // Looks up the key that signed, and verifies the signature even for an unknown user.
-    const offered = readOfferedKey(key)
-    const signature =
-      offered && verifySignedRequest({ ...signed, login: request.login, offered: key, key: offered.key })
-    const holder = attempt === 'locked' ? undefined : await this.#keyHolder(request, place)
-    let flaw = this.#flawOfKey(holder, offered, request, key) ?? (signature ? undefined : 'bad_signature')
-    if (!flaw && offered?.certificate && signature) {
-      flaw = this.authorities.flawOfSignature(offered.certificate, signature)
-    }
-    if (!holder || flaw || attempt === 'locked')
-      return await this.#attempts.reject(attempt, flaw ?? 'unknown_user')
-    const step = await this.#withFactor(await this.#byKey(holder, place, request.source), request.source)
+    const first = await this.#keys.prove(request, place, attempt === 'locked', key, signed)
+    const step = await this.#withFactor(first, request.source)
     return await this.#settle(step, attempt, this.#dialogueOf(request, place))
-  }
-
-  async #byKey(holder: KeyHolder, { domain, userName }: Place, source: string): Promise<Step<Proved>> {
-    if ('user' in holder) return { result: 'accepted', value: { user: holder.user } }
-    return await this.#external!.byKey(domain!, attemptOf(userName, source), holder.person)
   }
 
   /** Answers a query about a key. An agent offers all its keys: one of another user is no failure that counts. */
   async #askForKey(request: SignIn, place: Place, key: Uint8Array): Promise<Outcome> {
     const locked = await this.#attempts.isLocked({ user: place.name, source: request.source })
-    const holder = locked ? undefined : await this.#keyHolder(request, place)
-    const flaw = locked ? 'locked' : this.#flawOfKey(holder, readOfferedKey(key), request, key)
+    const flaw = locked ? 'locked' : await this.#keys.flawOfQuery(request, place, key)
     return flaw ? { result: 'rejected', reason: flaw, locks: false } : { result: 'key_acceptable' }
-  }
-
-  #flawOf(user: User | undefined, method: UserAuth, request: SignIn): Refusal | undefined {
-    if (!user) return 'unknown_user'
-    if (!user.userAuths.includes(method)) return 'method_not_allowed'
-    return flawOfStanding(user, request.source, this.#now())
-  }
-
-  /** Returns the local user, or the person of a domain whose directory has keys. */
-  async #keyHolder(request: SignIn, { local, domain, userName }: Place): Promise<KeyHolder | undefined> {
-    if (local) {
-      const flaw = this.#flawOf(local, 'local_sshkey', request)
-      return { name: local.userName, keys: local.sshPublicKeys, flaw, user: local }
-    }
-    if (!domain || !isSound(userName)) return undefined
-    const person = await this.#external?.look(domain, userName, request.source)
-    if (!person) return undefined
-    return { name: `${person.userName}@${domain.domainName}`, keys: person.publicKeys ?? [], person }
-  }
-
-  #flawOfKey(
-    holder: KeyHolder | undefined,
-    offered: OfferedKey | undefined,
-    request: SignIn,
-    key: Uint8Array,
-  ) {
-    const use = { user: request.user, source: request.source, now: this.#now() }
-    return flawOfOffered(holder, offered, key, this.authorities, use)
   }
 
   /** Accepts unless the user may not act at all. */

@@ -2,6 +2,7 @@
 
 import { randomBytes, randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import type { AuthDomain } from '../model/external-auths.ts'
 import type { Id, User } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
@@ -10,6 +11,7 @@ import { Looks } from './looks.ts'
 import type { MethodAnswer, MethodAttempt, Person, SignInMethod } from './methods/method.ts'
 import type { MethodRegistry } from './methods/registry.ts'
 import { Turns } from './methods/turns.ts'
+import { serversOf } from './places.ts'
 import type { Proved } from './sign-in.ts'
 import { andThen, type Round, type Step } from './steps.ts'
 
@@ -40,7 +42,15 @@ interface Judged {
 }
 
 /** No server of the domain has judged. */
-class UnavailableError extends Error {}
+class UnavailableError extends Error {
+  /** Names of the servers, and why each has not. */
+  readonly servers: readonly { server: string; reason: string }[]
+
+  constructor(servers: readonly { server: string; reason: string }[]) {
+    super('no server has judged')
+    this.servers = servers
+  }
+}
 
 export class External {
   readonly #options: ExternalOptions
@@ -77,51 +87,66 @@ export class External {
     { person, by }: Judged,
   ): Promise<Step<Proved>> {
     const rest = await this.#bySecond(domain, domain.secondaryAuthIds, attempt, [by])
-    return await andThen(rest, (names) => this.#asUser(domain.id, person, names))
+    return await andThen(rest, (names) => this.#asUser(domain, person, names))
   }
 
   /**
-   * Returns the person of a name in a domain that has an attribute of public keys, as its first server that can judge has
-   * described them within the last minute. Returns undefined if there is none, or if no server answers.
+   * Finds the person of a name in a domain that has an attribute of public keys, as its first server that can judge has
+   * described them within the last minute.
    */
-  async look(domain: AuthDomain, userName: string, source: string): Promise<Person | undefined> {
-    const { id, attributes, externalAuthIds } = domain
-    if (attributes.publicKey === undefined) return undefined
-    const key = JSON.stringify([id, attributes, externalAuthIds, userName])
-    return await this.#looks
-      .of(key, () => this.#look(domain, userName, source))
-      .catch((error: Error) => {
-        if (error instanceof UnavailableError) return undefined
-        throw error
-      })
+  async look(
+    domain: AuthDomain,
+    userName: string,
+    source: string,
+  ): Promise<Exclude<Step<Person>, { result: 'challenge' }>> {
+    if (domain.attributes.publicKey === undefined) return { result: 'rejected', reason: 'unknown_user' }
+    try {
+      const key = keyOfLook(domain, userName)
+      const person = await this.#looks.of(key, () => this.#look(domain, userName, source))
+      return person ? { result: 'accepted', value: person } : { result: 'rejected', reason: 'unknown_user' }
+    } catch (error) {
+      if (error instanceof UnavailableError) return unavailable(error.servers)
+      throw error
+    }
+  }
+
+  /** Takes as long as `look` does for a name that is not known, and asks no server. */
+  async pretendLook(domain: AuthDomain, userName: string): Promise<void> {
+    if (domain.attributes.publicKey === undefined) return
+    await this.#looks.of(`local ${keyOfLook(domain, userName)}`, () => sleep(this.#lookMs, undefined))
   }
 
   /** Goes on after the person's key has signed: with each second factor of the domain. */
   async byKey(domain: AuthDomain, attempt: MethodAttempt, person: Person): Promise<Step<Proved>> {
     const rest = await this.#bySecond(domain, domain.secondaryAuthIds, attempt, [])
-    return await andThen(rest, (names) => this.#asUser(domain.id, person, names))
+    return await andThen(rest, (names) => this.#asUser(domain, person, names))
   }
 
   /** @throws UnavailableError */
   async #look(domain: AuthDomain, userName: string, source: string): Promise<Person | undefined> {
+    const failed: { server: string; reason: string }[] = []
     for (const id of domain.externalAuthIds) {
       const known = await this.#known(id, domain).catch(() => undefined)
       const begin = performance.now()
       const signal = AbortSignal.timeout(MAX_MS)
       const found = await known?.turns
         .run(source, async () => await known.method.look?.(userName, signal))
-        .catch(() => undefined)
-      if (!found || found.result === 'unavailable') continue
+        .catch((error: Error) => ({ result: 'unavailable', reason: error.message }) as const)
+      if (!found || found.result === 'unavailable') {
+        failed.push({ server: known?.name ?? id, reason: found?.reason ?? 'it cannot be asked now' })
+        continue
+      }
       const time = Math.min(performance.now() - begin, MAX_TIME_MS)
       if (found.result === 'present') {
         this.#lookMs = time
         return found.person
       }
       // Groups were not read: the time does not show that there is no such person.
-      await sleep(Math.max(0, this.#lookMs - time))
+      this.#lookMs = Math.max(this.#lookMs, time)
+      await sleep(this.#lookMs - time)
       return undefined
     }
-    throw new UnavailableError()
+    throw new UnavailableError(failed)
   }
 
   /** Proves a local user by the first of these external authentications that can judge. */
@@ -132,7 +157,12 @@ export class External {
     password: Secret,
   ): Promise<Step<Proved>> {
     const first = await this.#byFirst(names, undefined, attempt, password)
-    return await andThen(first, async ({ by }) => ({ result: 'accepted', value: { user, by: [by] } }))
+    return await andThen(first, async ({ by }) => {
+      // While the server judged, or they typed, the user may have been changed.
+      const now = await this.#options.store.users.find(user.id)
+      if (!now || !serversOf(now).includes(by)) return { result: 'rejected', reason: 'method_not_allowed' }
+      return { result: 'accepted', value: { user: now, by: [by] } }
+    })
   }
 
   /**
@@ -149,7 +179,7 @@ export class External {
     attempt: MethodAttempt,
     password: Secret,
   ): Promise<Step<Judged>> {
-    const failed: Extract<Step<Judged>, { result: 'unavailable' }>[] = []
+    const failed: { server: string; reason: string }[] = []
     for (const id of ids) {
       const step = await this.#ask(id, domain, attempt, (known, signal) =>
         known.method.prove(attempt, password, signal),
@@ -157,11 +187,7 @@ export class External {
       if (step.result !== 'unavailable') return step
       failed.push(step)
     }
-    return {
-      result: 'unavailable',
-      server: failed.map(({ server }) => server).join(', '),
-      reason: failed.map(({ reason }) => reason).join('; ') || 'no server is configured',
-    }
+    return unavailable(failed)
   }
 
   /** Asks for each second factor what the user has for it: `names` are those that have judged already. */
@@ -189,8 +215,12 @@ export class External {
     )
   }
 
-  async #asUser(domainId: Id, person: Person, by: readonly string[]): Promise<Step<Proved>> {
-    const user = await this.#options.store.persons.signedIn(domainId, person)
+  async #asUser(domain: AuthDomain, person: Person, by: readonly string[]): Promise<Step<Proved>> {
+    const { authDomains, persons } = this.#options.store
+    const now = await authDomains.find(domain.id)
+    // While they judged, or the person typed, the servers may have been taken from the domain.
+    if (!now || !asksSame(now, domain)) return { result: 'rejected', reason: 'method_not_allowed' }
+    const user = await persons.signedIn(domain.id, person)
     return user ? { result: 'accepted', value: { user, by } } : { result: 'rejected', reason: 'unmapped' }
   }
 
@@ -272,4 +302,20 @@ export class External {
 /** Returns an attempt with an id of its own. */
 export function attemptOf(userName: string, source: string): MethodAttempt {
   return { userName, source, attempt: randomBytes(8).toString('hex') }
+}
+
+function asksSame(a: AuthDomain, b: AuthDomain): boolean {
+  return isDeepStrictEqual([a.externalAuthIds, a.secondaryAuthIds], [b.externalAuthIds, b.secondaryAuthIds])
+}
+
+function keyOfLook({ id, attributes, externalAuthIds }: AuthDomain, userName: string): string {
+  return JSON.stringify([id, attributes, externalAuthIds, userName])
+}
+
+function unavailable(failed: readonly { server: string; reason: string }[]) {
+  return {
+    result: 'unavailable',
+    server: failed.map(({ server }) => server).join(', '),
+    reason: failed.map(({ reason }) => reason).join('; ') || 'no server is configured',
+  } as const
 }

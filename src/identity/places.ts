@@ -14,6 +14,8 @@ export interface Place {
   local?: User
   /** The domain whose servers judge. Never together with `local`. */
   domain?: AuthDomain
+  /** The default domain, whose servers would judge if there were no such local user. */
+  standard?: AuthDomain
   /** Name as those servers know it. */
   userName: string
   /** Name as rights, events and the lock-out know it: `NAME@DOMAIN` for a person. */
@@ -44,7 +46,8 @@ export async function placeOf(store: PlaceStore, user: string): Promise<Place> {
   ])
   if (byPrefix) return personAt(byPrefix, name)
   // A person's row has the name that the suffix leads to.
-  if (found && found.authDomainId === undefined) return { local: found, userName: name, name }
+  if (found && found.authDomainId === undefined)
+    return { local: found, ...(standard && { standard }), userName: name, name }
   if (at > 0 && bySuffix) return personAt(bySuffix, name.slice(0, at))
   return standard ? personAt(standard, name) : { userName: name, name }
 }

@@ -352,3 +352,34 @@ test('a local user may have both; the server away stays hidden behind the one an
   scripts.set('first', { prove: () => AWAY })
   expect(await signIn('both', 'theirs')).toMatchObject({ result: 'unavailable', isHidden: true })
 })
+
+test('servers are asked about a local user by the name of the user, not by what was typed', async () => {
+  scripts.set('first', { prove: knows('theirs') })
+  await local('strasse', ['first'])
+  for (const typed of ['straße', 'STRASSE', 'ſtrasse'])
+    expect(brief(await signIn(typed, 'theirs'))).toBe('accepted strasse by first')
+  expect(asked).toEqual(Array(3).fill('first strasse'))
+})
+
+test('what has changed while they typed counts: servers, methods, and the user', async () => {
+  const code = challenging(([text]) => (text === '456' ? accepted('fritz') : WRONG))
+  scripts.set('first', code)
+  const begun = async (name: string) => challengeOf(await signIn(name, 'x'))
+  await change({ externalAuthIds: await idsOf(['first']) })
+  const [removed, back] = [await begun('fritz@CORP'), await begun('fritz@CORP')]
+  await change({ externalAuthIds: await idsOf(['second']) })
+  expect(brief(await answer(removed, ['456']))).toBe('method_not_allowed')
+  await change({ externalAuthIds: await idsOf(['first']) })
+  expect(brief(await answer(back, ['456']))).toBe('accepted fritz@CORP by first')
+  const late = await begun('fritz@CORP')
+  await change({ secondaryAuthIds: await idsOf(['code']) })
+  expect(brief(await answer(late, ['456']))).toBe('method_not_allowed')
+
+  await local('olga', ['first'])
+  const { id } = (await temp.store.users.find('olga'))!
+  const [disabled, without] = [await begun('olga'), await begun('olga')]
+  await temp.store.users.update(id, { isDisabled: true })
+  expect(brief(await answer(disabled, ['456']))).toBe('disabled')
+  await temp.store.users.update(id, { isDisabled: false, userAuths: ['local_password'] })
+  expect(brief(await answer(without, ['456']))).toBe('method_not_allowed')
+})

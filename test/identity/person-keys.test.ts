@@ -1,5 +1,6 @@
 /** Persons of domains that sign in by the public keys of their directory. */
 import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Authorities } from '../../src/identity/authorities.ts'
 import { Identities } from '../../src/identity/chain.ts'
@@ -11,6 +12,7 @@ import { parseAuthorizedKey } from '../../src/identity/public-key.ts'
 import type { Outcome } from '../../src/identity/sign-in.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { type DataKey, KEY_BYTES, KEY_ID_BYTES, open, seal } from '../../src/vault/seal.ts'
+import { newUser } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
 import { forger } from './certificates.ts'
 import { opensshKey, signedData, sshString } from './keys.ts'
@@ -23,7 +25,12 @@ const otherKey = opensshKey('ed25519')
 let temp: TemporaryStore
 let identities: Identities
 let looks: number
+let lookMs: number
 let found: PersonLook
+const alice: PersonLook = {
+  result: 'present',
+  person: { userName: 'alice', stableId: '1', groups: ['staff'], publicKeys: [key.line] },
+}
 
 const method: SignInMethod = {
   prove: async ({ userName }, password) =>
@@ -33,6 +40,7 @@ const method: SignInMethod = {
   answer: async () => ({ result: 'unavailable', reason: 'no rounds' }),
   look: async () => {
     looks++
+    await sleep(lookMs)
     return found
   },
   test: async () => [],
@@ -42,10 +50,8 @@ const method: SignInMethod = {
 beforeEach(async () => {
   temp = await temporaryStore()
   looks = 0
-  found = {
-    result: 'present',
-    person: { userName: 'alice', stableId: '1', groups: ['staff'], publicKeys: [key.line] },
-  }
+  lookMs = 0
+  found = alice
   const { store } = temp
   identities = new Identities(
     store.users,
@@ -61,7 +67,7 @@ beforeEach(async () => {
 })
 afterEach(() => temp.remove())
 
-async function domain(attributes: { publicKey?: string }, isSecond = false): Promise<void> {
+async function domain(attributes: { publicKey?: string }, isSecond = false): Promise<string> {
   const { store } = temp
   const servers = [{ host: '192.0.2.9' }]
   const auth = await store.externalAuths.create({
@@ -90,6 +96,7 @@ async function domain(attributes: { publicKey?: string }, isSecond = false): Pro
     externalGroup: 'staff',
     profile: 'user',
   })
+  return id
 }
 
 const asking = (user: string) => ({ user, login: `${user}+root@srv1`, source: '192.0.2.1', owner: 'here' })
@@ -122,8 +129,38 @@ test('a person without a mapping, or that is gone, is rejected', async () => {
   expect(await signIn('bob@CORP')).toEqual(rejected('unmapped'))
   found = { result: 'absent', reason: 'account_disabled' }
   expect(await signIn('alice@CORP')).toEqual(rejected('unknown_user'))
+})
+
+test('a key that no directory can judge counts as no failure', async () => {
+  await domain({ publicKey: 'sshPublicKey' })
   found = { result: 'unavailable', reason: 'no route' }
-  expect(await query('carol@CORP')).toEqual(rejected('unknown_user'))
+  for (let n = 0; n <= LOCKOUT_LIMITS.pairFailures; n++)
+    expect(await signIn('alice@CORP')).toEqual({
+      result: 'unavailable',
+      server: 'directory',
+      reason: 'no route',
+      isHidden: false,
+    })
+  expect(await query('alice@CORP')).toEqual({ result: 'rejected', reason: 'unknown_user', locks: false })
+  found = alice
+  expect(await signIn('alice@CORP')).toMatchObject({ result: 'accepted' })
+})
+
+test('a key of a local user is refused no sooner than one of a person that nobody knows', async () => {
+  const corp = await domain({ publicKey: 'sshPublicKey' })
+  await temp.store.authDomains.update(corp, { isDefault: true })
+  await temp.store.users.create(newUser('olga'))
+  lookMs = 60
+  expect(await query('alice')).toEqual({ result: 'key_acceptable' })
+  lookMs = 0
+  for (const name of ['olga', 'nadia']) {
+    found = { result: 'absent', reason: 'unknown_user' }
+    const begin = performance.now()
+    expect(await query(name)).toMatchObject({ result: 'rejected' })
+    // A timer may fire a fraction early.
+    expect([name, performance.now() - begin > 55]).toEqual([name, true])
+  }
+  expect(looks).toBe(2)
 })
 
 test('a domain without an attribute of keys is not asked', async () => {
