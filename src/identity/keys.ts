@@ -27,7 +27,7 @@ export class Keys {
     this.#options = options
   }
 
-  /** Returns why a key that is offered would not be accepted; undefined: it would. */
+  /** Returns why a key that is offered would be refused, or undefined. */
   async flawOfQuery(request: SignIn, place: Place, key: Uint8Array): Promise<Refusal | undefined> {
     const found = await this.#holderOf(request, place)
     const flaw = this.#flawOf(found, readOfferedKey(key), request, key)
