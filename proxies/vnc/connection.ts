@@ -55,7 +55,8 @@ export class VncConnection implements ProxyConnection {
 
   constructor(options: ConnectionOptions) {
     this.#options = options
-    this.#viewer = new Viewer(options.stream)
+    this.#viewer = options.begun?.viewer ?? new Viewer(options.stream)
+    this.#display = options.begun?.display
     options.stream.onClosed = () => void this.#leave('success')
     options.stream.onDrain = () => this.#display?.drained()
     this.#viewer.onBroken = (error) => this.#broken(error)

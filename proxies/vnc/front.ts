@@ -5,7 +5,7 @@
 import type { KeyObject } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { SecureContext } from 'node:tls'
-import type { AuthenticateRequest, Gate, Identity, Source } from '../../src/contract/gate.ts'
+import type { AuthenticateRequest, Challenge, Gate, Identity, Source } from '../../src/contract/gate.ts'
 import { isFrom } from '../../src/model/networks.ts'
 import type { VncOfferedType } from '../../src/model/vnc-options.ts'
 import { EndedError } from '../bytes/ended.ts'
@@ -16,12 +16,16 @@ import { INTERNAL } from '../wording/errors.ts'
 import type { ServerChannel } from './security/channel.ts'
 import { type Judgement, type Proof, welcome } from './security/server.ts'
 import type { Version } from './security/version.ts'
+import { type BegunViewer, REJECTED, VncSignIn } from './sign-in.ts'
 
 /** Types after which the desktop is in clear text, as is the password of `plain`. */
 const CLEAR: ReadonlySet<VncOfferedType> = new Set(['apple_dh', 'plain', 'vncauth'])
 
-const REJECTED = 'wrong user name, password or ticket'
-const UNASKED = 'this sign-in asks for more than a VNC viewer can: use SSH'
+/** Part of the grace time for the answers, so that some is left to show the error. */
+const GRACE_PART = 0.9
+
+/** A user, or the login whose sign-in goes on with a question. */
+type Accepted = { identity: Identity } | { login: string; challenge: Challenge }
 
 export interface VncFrontSecurity {
   certificate: SecureContext
@@ -38,7 +42,9 @@ export interface VncFrontOptions {
   gate: Pick<Gate, 'authenticate' | 'leave'>
   loginGraceMs: number
   security: VncFrontSecurity
-  /** Called when a user has signed in. ServerInit is not sent yet; the stream is paused. */
+  /** The name that the bastion shows. */
+  bastion: string
+  /** Called when a user has signed in. Unless `begun` is set, ServerInit is not sent yet; the stream is paused. */
   onSignedIn: (viewer: SignedInViewer) => void
 }
 
@@ -50,6 +56,8 @@ export interface SignedInViewer {
   security: VncOfferedType
   /** Set if the viewer shares the desktop with others. */
   isShared: boolean
+  /** Set if the viewer has had to answer questions. */
+  begun?: BegunViewer
 }
 
 export class VncFront extends Front<VncFrontSecurity> {
@@ -69,43 +77,61 @@ export class VncFront extends Front<VncFrontSecurity> {
     // `isFrom` reads an empty list as all networks; here it means none.
     const mayBeClear = security.allowClear.length > 0 && isFrom(source.address, security.allowClear)
     const stream = new ByteStream(socket)
-    let identity: Identity | undefined
+    const began = performance.now()
+    /** The identity's token, or the challenge's id. */
+    let held: string | undefined
     try {
       const welcomed = await welcome(channelOf(stream, security), {
         offers: security.types.filter((type) => mayBeClear || !CLEAR.has(type)),
         rsaKey: security.rsaKey,
         judge: async (proof) => {
           const judgement = await this.#judge(proof, source)
-          if ('accepted' in judgement) identity = judgement.accepted
+          if ('accepted' in judgement) {
+            const { accepted } = judgement
+            held = 'identity' in accepted ? accepted.identity.token : accepted.challenge.id
+          }
           return judgement
         },
       })
-      if (welcomed) {
-        const { accepted, ...how } = welcomed
+      if (!welcomed) {
+        stream.close()
+        return
+      }
+      const { accepted, ...how } = welcomed
+      if ('identity' in accepted) {
         this.signedIn(socket)
-        this.#options.onSignedIn({ ...how, identity: accepted, source, stream })
-      } else stream.close()
+        this.#options.onSignedIn({ ...how, ...accepted, source, stream })
+        return
+      }
+      const { gate, bastion, loginGraceMs } = this.#options
+      const patienceMs = (loginGraceMs - (performance.now() - began)) * GRACE_PART
+      const signIn = new VncSignIn({ gate, bastion, source, stream, patienceMs })
+      const done = await signIn.run(accepted.login, accepted.challenge)
+      if (!done) return
+      const { identity, ...begun } = done
+      this.signedIn(socket)
+      this.#options.onSignedIn({ ...how, identity, begun, source, stream })
     } catch (error) {
       if (!(error instanceof EndedError || error instanceof MalformedError)) throw error
       stream.destroy()
-      // If this fails, the identity ends with the broker.
-      if (identity) this.#options.gate.leave({ identity: identity.token }).catch(() => undefined)
+      // If this fails, it ends with the broker.
+      if (held !== undefined) this.#options.gate.leave({ identity: held }).catch(() => undefined)
     }
   }
 
-  async #judge(proof: Proof, source: Source): Promise<Judgement<Identity>> {
+  async #judge(proof: Proof, source: Source): Promise<Judgement<Accepted>> {
     const { gate } = this.#options
+    const request = requestOf(proof)
     try {
-      const answer = await gate.authenticate({ protocol: 'VNC', source, ...requestOf(proof) })
+      const answer = await gate.authenticate({ protocol: 'VNC', source, ...request })
       switch (answer.result) {
         case 'accepted':
-          return { accepted: answer.identity }
+          return { accepted: { identity: answer.identity } }
         case 'malformed':
         case 'unavailable':
           return { refused: answer.message }
         case 'challenge':
-          await gate.leave({ identity: answer.challenge.id })
-          return { refused: UNASKED }
+          return { accepted: { login: request.login, challenge: answer.challenge } }
         default:
           return { refused: REJECTED }
       }

@@ -25,6 +25,7 @@ export class VncProxy {
       gate,
       loginGraceMs,
       security,
+      bastion,
       onSignedIn: (signedIn) => {
         const options = { ...signedIn, gate, bastion, rooms, onClosed: () => connections.remove(connection) }
         const { guest } = signedIn.identity

@@ -17,6 +17,7 @@ const REFUSALS: ReadonlySet<EventCode> = new Set([
   'session.denied',
   'channel.denied',
   'file.denied',
+  'file.failed',
   'ticket.denied',
   'checkout.denied',
 ])

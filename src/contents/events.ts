@@ -15,6 +15,7 @@ export function contentEventOf({ code, time, fields }: StoredEvent): ContentEven
       return line('command', fields.object)
     case 'file.transfer':
     case 'file.denied':
+    case 'file.failed':
       return line('file', fields.path)
     case 'recording.deleted':
       return { kind: fields.result === 'failure' ? 'back' : 'gone', session }

@@ -104,6 +104,8 @@ export interface Challenge {
   id: string
   title: string
   instructions: string
+  /** An URI for an authenticator, shown as a QR code, too. */
+  uri?: string
   prompts: { text: string; echo: boolean }[]
   /** For clients that cannot be prompted: how they get on without. */
   hint?: string
@@ -317,6 +319,7 @@ export type ProxyEventCode = Extract<
   | 'command'
   | 'file.transfer'
   | 'file.denied'
+  | 'file.failed'
   | 'clipboard'
   | 'session.kill'
 >

@@ -17,6 +17,7 @@ const CODES: Readonly<Record<ProxyEventCode, true>> = {
   'file.transfer': true,
   clipboard: true,
   'file.denied': true,
+  'file.failed': true,
   // Only by a rule of the session, which the proxy applies.
   'session.kill': true,
 }

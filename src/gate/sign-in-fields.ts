@@ -66,7 +66,14 @@ export function ownerOf({ login, protocol, source }: AuthenticateRequest): strin
 export function roundOf({
   challenge: id,
   message: instructions,
+  uri,
   prompts,
 }: Extract<Outcome, { result: 'challenge' }>): Challenge {
-  return { id, title: '', instructions, prompts: prompts.map(({ text, echo }) => ({ text, echo })) }
+  return {
+    id,
+    title: '',
+    instructions,
+    ...(uri !== undefined && { uri }),
+    prompts: prompts.map(({ text, echo }) => ({ text, echo })),
+  }
 }

@@ -11,9 +11,9 @@ const TOGETHER = 4
 const MAX_MS = 120_000
 
 export interface PersonCheckOptions {
-  store: Pick<Store, 'users' | 'authDomains' | 'externalAuths' | 'persons'>
+  store: Pick<Store, 'users' | 'authDomains' | 'externalAuths' | 'persons' | 'signIns'>
   registry: Pick<MethodRegistry, 'of'>
-  /** Returns the users that anything runs for. */
+  /** Returns the users that anything runs for, besides sign-ins by cookie. */
   users: () => Id[]
   /** Reports a person that the servers do not let in any more. */
   onLost: (userName: string, reason: string) => void
@@ -36,7 +36,8 @@ export class PersonCheck {
   }
 
   async #all(): Promise<void> {
-    const waiting = this.#options.users()
+    const { store, users } = this.#options
+    const waiting = [...new Set([...users(), ...(await store.signIns.persons())])]
     const failures: unknown[] = []
     const work = async () => {
       for (let id = waiting.pop(); id !== undefined; id = waiting.pop())

@@ -77,7 +77,13 @@ export type Outcome =
   /** `locks`: this failure starts a lock-out, which has its own event. */
   | { result: 'rejected'; reason: Refusal; locks: boolean }
   /** A further round; `challenge` is the id that the answers repeat. */
-  | { result: 'challenge'; challenge: string; message: string; prompts: readonly MethodPrompt[] }
+  | {
+      result: 'challenge'
+      challenge: string
+      message: string
+      uri?: string
+      prompts: readonly MethodPrompt[]
+    }
   /** No server could judge, which counts as no failure. `server`: name of the external authentication. */
   | { result: 'unavailable'; server: string; reason: string; isHidden: boolean }
 

@@ -90,6 +90,12 @@ export function externalAuthRepository(context: StoreContext): ExternalAuthRepos
   return {
     ...named,
 
+    async profilesOfUsers(id) {
+      const auth = await named.find(id)
+      const users = auth ? await namedBy(db, auth.authenticationName) : []
+      return [...new Set(users.map(({ profile }) => profile))]
+    },
+
     async sealedSecrets(id) {
       return new Map((await secretsOf(db, id)).map(({ name, sealed }) => [name, sealed]))
     },
@@ -120,15 +126,15 @@ export function externalAuthRepository(context: StoreContext): ExternalAuthRepos
 }
 
 /** Returns the users that name the method among theirs. */
-async function namedBy(tx: Tx, name: string): Promise<{ id: Id; methods: string[] }[]> {
-  const rows = await tx
+async function namedBy(from: Db, name: string): Promise<{ id: Id; profile: string; methods: string[] }[]> {
+  const rows = await from
     .selectFrom('users')
-    .select(['id', 'user_auths'])
+    .select(['id', 'profile', 'user_auths'])
     .where('user_auths', 'like', `%"${name}"%`)
     .execute()
   // An underline is any character there.
   return rows
-    .map(({ id, user_auths }) => ({ id, methods: list<string>(user_auths) }))
+    .map(({ id, profile, user_auths }) => ({ id, profile, methods: list<string>(user_auths) }))
     .filter(({ methods }) => methods.includes(name))
 }
 

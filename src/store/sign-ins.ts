@@ -55,6 +55,12 @@ export function signInRepository({ db, newId }: StoreContext): SignInRepository 
     async endAll() {
       await db.deleteFrom('sign_ins').execute()
     },
+
+    async persons() {
+      const rows = db.selectFrom('sign_ins as s').innerJoin('users as u', 'u.id', 's.user_id')
+      const persons = rows.select('u.id').distinct().where('u.auth_domain_id', 'is not', null)
+      return (await persons.execute()).map(({ id }) => id)
+    },
   }
 }
 

@@ -171,6 +171,8 @@ export interface SignInRepository {
   used(tokenHash: Uint8Array, time: number): Promise<void>
   end(tokenHash: Uint8Array): Promise<void>
   endAll(): Promise<void>
+  /** Returns the persons of domains that are signed in. */
+  persons(): Promise<Id[]>
 }
 
 /** The second factor of a user, enrolled or about to be. Times are milliseconds since the epoch. */
@@ -378,6 +380,8 @@ export interface PersonRepository {
 }
 
 export interface ExternalAuthRepository extends Repository<ExternalAuth> {
+  /** Returns the profiles of the local users that name it among their methods. */
+  profilesOfUsers(id: Id): Promise<string[]>
   /** Returns the sealed secrets by their names. */
   sealedSecrets(id: Id): Promise<Map<string, Uint8Array>>
   /** Sets the secrets that are given; undefined removes one. */

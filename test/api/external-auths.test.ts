@@ -167,11 +167,91 @@ test('a profile beyond the own one is given to no external group, and its server
   for (const [method, path, body] of [
     ['PUT', '/externalauths/theirs', { host: 'evil2.lab' }],
     ['PUT', '/authdomains/theirs', { external_auths: ['one'] }],
+    ['DELETE', '/authdomains/theirs', undefined],
     ['PUT', `/authdomains/theirs/mappings/${id}`, { external_group: 'cn=evil' }],
   ] as const) {
     const answer = await call(method, path, body, gate)
     expect([path, answer.status, answer.body.error]).toEqual([path, 403, 'profile_exceeds_own'])
   }
+})
+
+const refused = async (method: string, path: string, body: object | undefined, as: string) => {
+  const { status, body: error } = await call(method, path, body, as)
+  return `${status} ${error?.error}`
+}
+
+/** Signs in a user who may set up sign-in, with these further rights. */
+async function keeper(name: string, rights: object): Promise<string> {
+  const own = { targets: 'view', checkout: 'execute', approvals: 'modify', profiles: 'modify' }
+  await must('POST', '/profiles', { profile_name: name, rights: { ...own, ...rights } })
+  await h.addUser(name, name as 'user')
+  return await h.signIn(name)
+}
+
+test('a younger mapping with more rights does not come to count by what a lesser administrator does', async () => {
+  const lesser = await keeper('lesser', { user_groups: 'modify' })
+  await must('POST', '/externalauths', { ...server, authentication_name: 'lift' })
+  await must('POST', '/authdomains', { domain_name: 'lift', type: 'LDAP', external_auths: ['lift'] })
+  const [path, domain] = ['/authdomains/lift/mappings', (await h.store.authDomains.find('lift'))!]
+  const older = await must('POST', path, { user_group: 'dba', external_group: 'staff' })
+  await must('POST', path, { user_group: 'dba', external_group: 'heads', profile: 'product_administrator' })
+  const person = { userName: 'mallory', groups: ['staff', 'heads'] }
+  expect((await h.store.persons.signedIn(domain.id, person))!.profile).toBe('user')
+  const beyond = '403 profile_exceeds_own'
+  expect(await refused('DELETE', `${path}/${older.id}`, undefined, lesser)).toBe(beyond)
+  expect(await refused('PUT', `${path}/${older.id}`, { external_group: 'x' }, lesser)).toBe(beyond)
+  expect((await h.store.users.find('mallory@lift'))!.profile).toBe('user')
+  await must('DELETE', '/authdomains/lift')
+})
+
+test('groups are given by mappings, and by their servers, only with the right to change groups', async () => {
+  const [without, lesser] = [await keeper('without', { user_groups: 'view' }), await h.signIn('lesser')]
+  await must('POST', '/externalauths', { ...server, authentication_name: 'groups' })
+  await must('POST', '/authdomains', { domain_name: 'groups', type: 'LDAP', external_auths: ['groups'] })
+  const path = '/authdomains/groups/mappings'
+  const all = { user_group: 'dba', external_group: '*' }
+  expect(await refused('POST', path, all, without)).toBe('403 forbidden')
+  const made = await call('POST', path, all, lesser)
+  expect(made.status).toBe(201)
+  for (const [method, at, body] of [
+    ['PUT', `${path}/${made.body.id}`, { user_group: 'dba' }],
+    ['DELETE', `${path}/${made.body.id}`, undefined],
+    ['PUT', '/externalauths/groups', { host: 'evil.lab' }],
+    ['PUT', '/authdomains/groups', { external_auths: [] }],
+    ['DELETE', '/authdomains/groups', undefined],
+  ] as const)
+    expect([at, await refused(method, at, body, without)]).toEqual([at, '403 forbidden'])
+  expect((await call('PUT', '/externalauths/groups', { host: 'new.lab' }, lesser)).status).toBe(200)
+  expect((await call('DELETE', '/authdomains/groups', undefined, lesser)).status).toBe(204)
+})
+
+test('a server by which a user with more rights signs in is not moved', async () => {
+  const lesser = await h.signIn('lesser')
+  const users = await keeper('users', { users: 'modify' })
+  await must('POST', '/externalauths', { ...server, authentication_name: 'judge' })
+  const user = { user_name: 'root', profile: 'product_administrator', user_auths: ['judge'] }
+  await must('POST', '/users', user)
+  expect(await refused('PUT', '/externalauths/judge', { host: 'evil.lab' }, users)).toBe(
+    '403 profile_exceeds_own',
+  )
+  await must('PUT', '/users/root', { profile: 'user' })
+  expect(await refused('PUT', '/externalauths/judge', { host: 'evil.lab' }, lesser)).toBe('403 forbidden')
+  expect((await call('PUT', '/externalauths/judge', { host: 'new.lab' }, users)).status).toBe(200)
+})
+
+test('bare names are not led to other servers by one with less rights than their persons', async () => {
+  const lesser = await h.signIn('lesser')
+  await must('POST', '/authdomains', { domain_name: 'bare', type: 'LDAP', is_default: true })
+  const heads = { user_group: 'dba', external_group: 'heads', profile: 'product_administrator' }
+  const { id } = await must('POST', '/authdomains/bare/mappings', heads)
+  const own = { domain_name: 'own', type: 'LDAP' }
+  const beyond = '403 profile_exceeds_own'
+  expect(await refused('POST', '/authdomains', { ...own, is_default: true }, lesser)).toBe(beyond)
+  expect((await call('POST', '/authdomains', own, lesser)).status).toBe(201)
+  expect(await refused('PUT', '/authdomains/own', { is_default: true }, lesser)).toBe(beyond)
+  expect((await h.store.authDomains.standard())!.domainName).toBe('bare')
+  await must('PUT', `/authdomains/bare/mappings/${id}`, { profile: 'user' })
+  expect((await call('PUT', '/authdomains/own', { is_default: true }, lesser)).status).toBe(200)
 })
 
 test('users name external authentications among their methods', async () => {

@@ -162,6 +162,21 @@ describe('only one folder', () => {
   })
 })
 
+test('a refusal by the target is an event of its own', async () => {
+  await rules()
+  const target = join(home, 'in/gone')
+  expect((await perform(`rm ${target}`)).code).not.toBe(0)
+  expect((await scp(bastion.home, bastion.login(), { remote: target }, back(), ['-O'])).code).not.toBe(0)
+  const refused = await until('both refusals', async () => {
+    const found = (await bastion.events('file.failed')).filter(({ path }) => path === target)
+    return found.length >= 2 ? found : undefined
+  })
+  expect(refused).toMatchObject([
+    { subprotocol: 'SFTP_SESSION', reason: 'remove: no such file' },
+    { subprotocol: 'SSH_SCP_DOWN', direction: 'down', reason: expect.stringContaining('No such file') },
+  ])
+})
+
 describe('a size', () => {
   const LIMIT = 1024 * 1024
   beforeEach(() => rules('allow up /** size<=1MiB', 'deny up /**'))

@@ -1,28 +1,19 @@
 /** One-time codes at a whole bastion: made by oathtool, asked for by OpenSSH, Telnet and the API. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { sendAsIs, signInAs } from '../attacks/requests.ts'
+import { sendAsIs } from '../attacks/requests.ts'
 import { ssh, sshTerminal } from '../peers/openssh.ts'
-import { run } from '../peers/process.ts'
-import { describeWithPeers, findProgram } from '../peers/program.ts'
+import { describeWithPeers } from '../peers/program.ts'
+import { pictureOfBlocks, qrText } from '../peers/zbar.ts'
 import { bareTelnet, hangUp } from './bare-telnet.ts'
 import { type Bastion, startBastion } from './bastion.ts'
+import { codesOf, type Enrolled, enrol } from './enrolment.ts'
 import { sallyport } from './recorded.ts'
 
-const STEP = 30
 const PROMPT = 'One-time code (or a recovery code): '
 
-describeWithPeers('who is enrolled', ['ssh', 'sshd', 'ssh-keygen', 'oathtool'], () => {
+describeWithPeers('who is enrolled', ['ssh', 'sshd', 'ssh-keygen', 'oathtool', 'zbarimg'], () => {
   let bastion: Bastion
-  let secret: string
-  let recovery: string[]
-  let last = 0
-
-  /** Makes a code of a step that was not used yet. */
-  async function newCode(): Promise<string> {
-    last = Math.max(last + 1, Math.floor(Date.now() / 1000 / STEP) - 1)
-    const args = ['--totp', '--base32', '--now', `@${last * STEP}`, secret]
-    return (await run(findProgram('oathtool'), args)).stdout.trim()
-  }
+  let factor: Enrolled
 
   /** Signs in at the API, apart from the administrator's own session there. */
   async function session(
@@ -40,21 +31,8 @@ describeWithPeers('who is enrolled', ['ssh', 'sshd', 'ssh-keygen', 'oathtool'], 
 
   beforeAll(async () => {
     bastion = await startBastion({ broker: { terminals: {} } })
-    const { broker, password } = bastion
-    const cookie = await signInAs(broker, 'ops1', password)
-    const call = async (path: string, body: object) => {
-      const answer = await sendAsIs(
-        broker,
-        'POST',
-        `/api/users/ops1/totp${path}`,
-        { cookie },
-        JSON.stringify(body),
-      )
-      return JSON.parse(answer.body) as { secret: string; recovery_codes: string[] }
-    }
-    secret = (await call('', { password })).secret
-    recovery = (await call('/confirm', { code: await newCode() })).recovery_codes
-    expect(recovery).toHaveLength(10)
+    factor = await enrol(bastion.broker, 'ops1', bastion.password)
+    expect(factor.recovery).toHaveLength(10)
   })
   afterAll(async () => {
     hangUp()
@@ -66,7 +44,7 @@ describeWithPeers('who is enrolled', ['ssh', 'sshd', 'ssh-keygen', 'oathtool'], 
     await terminal.expect('assword: ')
     terminal.send(`${bastion.password}\r`)
     await terminal.expect(PROMPT)
-    terminal.send(`${await newCode()}\r`)
+    terminal.send(`${await factor.newCode()}\r`)
     await terminal.expect(bastion.account.prompt)
     await terminal.close()
   })
@@ -76,7 +54,7 @@ describeWithPeers('who is enrolled', ['ssh', 'sshd', 'ssh-keygen', 'oathtool'], 
     const options = ['PreferredAuthentications=publickey,keyboard-interactive']
     const terminal = sshTerminal(bastion.home, { ...login, options }, [], { typed: true })
     await terminal.expect(PROMPT)
-    terminal.send(`${recovery[0]}\r`)
+    terminal.send(`${factor.recovery[0]}\r`)
     await terminal.expect(bastion.account.prompt)
     await terminal.close()
     expect(await bastion.events('factor.recovery', 1)).toMatchObject([
@@ -93,14 +71,14 @@ describeWithPeers('who is enrolled', ['ssh', 'sshd', 'ssh-keygen', 'oathtool'], 
     await telnet.sees('Password: ')
     telnet.type(`${bastion.password}\r`)
     await telnet.sees(PROMPT)
-    telnet.type(`${await newCode()}\r`)
+    telnet.type(`${await factor.newCode()}\r`)
     await telnet.sees(bastion.account.prompt)
     const asked = await session({ user: 'ops1', password: bastion.password })
     expect(asked.body).toMatchObject({
       error: 'second_factor_required',
       challenge: { prompts: [{ text: PROMPT }] },
     })
-    const body = { challenge: asked.body.challenge!.id, answers: [recovery[1]] }
+    const body = { challenge: asked.body.challenge!.id, answers: [factor.recovery[1]] }
     expect((await session(body)).status).toBe(200)
   })
 
@@ -109,7 +87,7 @@ describeWithPeers('who is enrolled', ['ssh', 'sshd', 'ssh-keygen', 'oathtool'], 
     await terminal.expect('assword: ')
     terminal.send(`${bastion.password}\r`)
     await terminal.expect(PROMPT)
-    terminal.send(`${recovery[0]}\r`)
+    terminal.send(`${factor.recovery[0]}\r`)
     await terminal.expect('Permission denied')
     await terminal.close()
     const [failure] = (await bastion.events('auth.failure')).slice(-1)
@@ -123,19 +101,26 @@ describeWithPeers('who is enrolled', ['ssh', 'sshd', 'ssh-keygen', 'oathtool'], 
     const run = await ssh(bastion.home, bastion.login(), ['id', '-un'])
     expect(run.stdout).toBe(`${bastion.account.name}\n`)
     const log = bastion.broker.log()
-    expect([log.includes(secret), recovery.some((code) => log.includes(code))]).toEqual([false, false])
+    expect([log.includes(factor.secret), factor.recovery.some((code) => log.includes(code))]).toEqual([
+      false,
+      false,
+    ])
   })
 
   test('enrols in the dialogue of SSH, where a group requires it', async () => {
     await bastion.broker.must('PUT', '/usergroups/ops1-srv1-users', { second_factor: 'required' })
-    // OpenSSH shows what is said before the prompts as a message of its log.
-    const login = bastion.login({ options: ['LogLevel=INFO'] })
-    const terminal = sshTerminal(bastion.home, login, [], { typed: true })
+    const login = bastion.login()
+    const terminal = sshTerminal(bastion.home, login, [], { typed: true, env: { LC_ALL: 'C.UTF-8' } })
     await terminal.expect('assword: ')
     terminal.send(`${bastion.password}\r`)
     await terminal.expect('First code: ')
-    secret = /[?&]secret=([A-Z2-7]+)&/.exec(terminal.output())![1]!
-    last = 0
+    const blocks = terminal
+      .output()
+      .split(/\r?\n/)
+      .filter((line) => /^[ ▀▄█]{30,}$/.test(line))
+    const uri = await qrText(pictureOfBlocks(blocks))
+    expect(terminal.output()).toContain(uri)
+    const newCode = codesOf(new URL(uri!).searchParams.get('secret')!)
     terminal.send(`${await newCode()}\r`)
     await terminal.expect('Enter goes on: ')
     expect(terminal.output().match(/[a-z2-7]{8}-[a-z2-7]{8}/g)).toHaveLength(10)

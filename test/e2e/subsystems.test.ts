@@ -2,7 +2,7 @@
  * Subsystems beside sftp: those that the connection policy lists, for users with the right to run commands.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ssh } from '../peers/openssh.ts'
+import { sftp, ssh } from '../peers/openssh.ts'
 import { ALL_RIGHTS, type Bastion, startBastion } from './bastion.ts'
 import { framesOf, streamOf } from './recorded.ts'
 
@@ -14,7 +14,7 @@ let bastion: Bastion
 beforeAll(async () => {
   // it answers the first message, as a NETCONF server does
   bastion = await startBastion({
-    sshd: { extraConfig: ['Subsystem netconf /bin/cat', 'Subsystem other id'] },
+    sshd: { sftp: false, extraConfig: ['Subsystem netconf /bin/cat', 'Subsystem other id'] },
   })
   await bastion.broker.must('PUT', '/connectionpolicies/SSH', {
     subsystems: ['netconf', 'missing'],
@@ -47,6 +47,16 @@ test('one that is not named, or not without blanks, is refused here; one that th
   }
   const missing = await ask('missing')
   expect(missing.stderr).toContain('subsystem request failed')
+})
+
+test('SFTP that the target lacks is an event', async () => {
+  expect((await sftp(bastion.home, bastion.login(), ['ls'])).code).not.toBe(0)
+  expect((await bastion.events('file.failed', 1)).at(-1)).toMatchObject({
+    severity: 'notice',
+    user: 'ops1',
+    subprotocol: 'SFTP_SESSION',
+    reason: 'sftp: the request was refused',
+  })
 })
 
 test('without the right to run commands none is', async () => {

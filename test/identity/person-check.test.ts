@@ -84,6 +84,17 @@ test('a person that is disabled at the first server that answers is disabled, un
   expect((await temp.store.users.find(alice))?.isDisabled).toBe(false)
 })
 
+test('a person that has nothing but a sign-in by cookie is looked at, too', async () => {
+  const [alice, bob] = [await signedIn('alice'), await signedIn('bob')]
+  const signIn = { userId: alice, secretRevision: 0, begin: 1, lastUse: 1 }
+  const limits = { ofUser: 1, all: 1 }
+  await temp.store.signIns.begin(new Uint8Array(32), signIn, { begin: 0, lastUse: 0 }, limits)
+  looks = { first: () => ABSENT }
+  await check([])
+  expect(lost).toEqual(['alice@CORP account_disabled'])
+  expect((await temp.store.users.find(bob))?.isDisabled).toBe(false)
+})
+
 test('servers that do not answer, or cannot be asked, change nothing', async () => {
   const alice = await signedIn('alice')
   await check([alice])

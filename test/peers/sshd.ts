@@ -25,6 +25,8 @@ export interface SshdOptions {
   keyboardInteractive?: boolean
   /** Default true. */
   publicKey?: boolean
+  /** Whether there is SFTP; default true. */
+  sftp?: boolean
   /** Lines for sshd_config; they come first, so they override the ones from here. */
   extraConfig?: string[]
   /** Default: a free one. */
@@ -142,6 +144,6 @@ function configuration(
     'MaxSessions 500',
     'AcceptEnv LANG LC_* GIT_PROTOCOL',
     'X11Forwarding yes',
-    'Subsystem sftp /usr/lib/openssh/sftp-server',
+    ...(options.sftp === false ? [] : ['Subsystem sftp /usr/lib/openssh/sftp-server']),
   ].join('\n')}\n`
 }

@@ -1,6 +1,6 @@
 import type { FileDirection } from '../../../src/model/file-rule.ts'
 
-/** A refused request about a file, for the audit log and the recording. */
+/** A request about a file that the bastion or the target has refused, for the audit log. */
 export interface FileDenial {
   /** The requested operation, such as `rename`. */
   operation: string

@@ -137,6 +137,16 @@ export class SshSession extends ProxySession {
     this.recording.writeJson(FRAME.denied, channel, { what: `${operation} ${path}`, reason })
   }
 
+  /** Logs an operation on a file that the target has refused. */
+  failedFile(subprotocol: Right, { operation, path, direction, reason }: FileDenial): void {
+    this.tell('file.failed', {
+      subprotocol,
+      ...(path !== '' && { path }),
+      ...(direction !== undefined && { direction }),
+      reason: `${operation}: ${reason}`,
+    })
+  }
+
   /** SFTP is filtered unless the user has the full SFTP right and no file rules apply. */
   get filtersSftp(): boolean {
     return !this.rights.has('SFTP_SESSION') || !this.fileRules.isEmpty
@@ -190,6 +200,7 @@ export class SshSession extends ProxySession {
         onAdmit: admit,
         ask: (question, then) => this.asks.ask(question, then),
         onAnswered: answered,
+        onRefused: (denial) => this.failedFile(this.#rightTo(denial.direction, right), denial),
         onForbidden: (denial) => {
           this.deniedFile(channel, right, denial)
           cut(`${denial.path}: ${denial.reason}`)
@@ -206,7 +217,8 @@ export class SshSession extends ProxySession {
   }
 
   /** With both SCP rights, a channel is opened under one of them, but each file is logged under its own. */
-  #rightTo(direction: FileDirection, right: Right): Right {
+  #rightTo(direction: FileDirection | undefined, right: Right): Right {
+    if (direction === undefined) return right
     const own = direction === 'up' ? 'SSH_SCP_UP' : 'SSH_SCP_DOWN'
     if ((right !== 'SSH_SCP_UP' && right !== 'SSH_SCP_DOWN') || !this.rights.has(own)) return right
     this.uses(own)

@@ -69,6 +69,8 @@ export interface RecorderEvents {
   ask(question: Question, answered: Answered): () => void
   /** The held line was judged: of the bytes held back only its Return may be offered again, if it is accepted. */
   onAnswered: Answered
+  /** The target has refused an operation that is no transfer; `reason` has its words. */
+  onRefused(denial: FileDenial): void
   /** A rule forbids a file: the data just passed must not be sent, and the channel must be cut. */
   onForbidden(denial: FileDenial): void
   /**

@@ -9,7 +9,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { posix } from 'node:path'
-import { type Exit, type FileOperation, FRAME } from '../../../recordings/container/frames.ts'
+import { type Exit, FRAME } from '../../../recordings/container/frames.ts'
 import type { FileJudge } from '../../../src/model/file-judge.ts'
 import { pathOf } from '../../../src/model/path-pattern.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
@@ -46,6 +46,9 @@ interface ScpFile {
   /** The sender's error after the data: its file could not be read. */
   failure?: string
 }
+
+/** Exit statuses of POSIX shells for a command that they cannot run or find. */
+const CANNOT_RUN: readonly number[] = [126, 127]
 
 /** The subject of a reply: the beginning or a record without data, a folder, a file's record, its data. */
 type Expected = { kind: 'record' | 'directory' } | { kind: 'file' | 'data'; file: ScpFile }
@@ -113,6 +116,7 @@ export class ScpRecorder implements ChannelRecorder {
 
   exit(exit: Exit): void {
     this.#frames.exit(exit)
+    if ('status' in exit && CANNOT_RUN.includes(exit.status!)) this.#refused(`exit status ${exit.status}`)
   }
 
   close(): void {
@@ -171,7 +175,7 @@ export class ScpRecorder implements ChannelRecorder {
     const first = line[0]
     if (first === ANSWER.error || first === ANSWER.fatal) {
       const message = displayText(line.subarray(1))
-      if (this.#file === undefined) this.#note(message)
+      if (this.#file === undefined) this.#note(message, 'down')
       else {
         this.#file.failure = message
         this.#sent(this.#file)
@@ -302,7 +306,7 @@ export class ScpRecorder implements ChannelRecorder {
     const expected = this.#expected.shift()
     if (expected === undefined) {
       if (refusal === undefined) throw new MalformedError('scp: no answer was expected, found one')
-      this.#note(refusal)
+      this.#note(refusal, 'up')
     } else if (expected.kind === 'data') {
       this.#finish(expected.file, refusal ?? expected.file.failure ?? 'ok')
     } else if (refusal === undefined) {
@@ -310,7 +314,7 @@ export class ScpRecorder implements ChannelRecorder {
     } else if (expected.kind === 'file') {
       this.#refuse(expected.file, refusal)
     } else {
-      this.#note(refusal)
+      this.#note(refusal, 'up')
       if (expected.kind === 'directory') this.#refuseDirectory()
     }
   }
@@ -355,14 +359,25 @@ export class ScpRecorder implements ChannelRecorder {
     }
   }
 
-  /** Records a message that belongs to no file. */
-  #note(message: string): void {
-    const operation: FileOperation = { operation: 'message', path: this.#path(), result: message }
-    this.#frames.file(operation)
+  /** Records a message that belongs to no file. It is the target's in transfers of direction `ofTarget`. */
+  #note(message: string, ofTarget: Direction): void {
+    const path = this.#path()
+    this.#frames.file({ operation: 'message', path, result: message })
+    if (this.#command.direction === ofTarget) this.#refused(message)
+  }
+
+  #refused(reason: string): void {
+    this.#events.onRefused({
+      operation: 'scp',
+      path: this.#path(),
+      direction: this.#command.direction,
+      reason,
+    })
   }
 
   /** Records the target's text in place of the protocol, or more of that text. */
   #noScp(text: Uint8Array): void {
+    if (this.#text === 0) this.#refused(displayText(text).trimEnd())
     this.#text += text.length
     if (TEXT_LIMIT < this.#text)
       throw new MalformedError('scp: the protocol was expected from the target, found text')

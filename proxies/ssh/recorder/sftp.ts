@@ -18,6 +18,7 @@ import {
   ATTR_SIZE,
   FX_EOF,
   FX_OK,
+  FXF,
   FXP,
   HANDLE_LIMIT,
   parseRequest,
@@ -28,12 +29,13 @@ import {
   statusText,
   VERSION,
 } from '../codec/sftp.ts'
-import { PacketSplitter, type PacketVisitor } from '../codec/sftp-packets.ts'
+import { PacketSplitter } from '../codec/sftp-packets.ts'
 import type { Changes } from '../files/changes.ts'
 import type { ChannelFrames } from './frames.ts'
-import { type OrderedHash, ReorderBudget } from './ordered-hash.ts'
+import { ReorderBudget } from './ordered-hash.ts'
 import { QuotaStream } from './quota-stream.ts'
 import type { ChannelRecorder, RecorderEvents } from './recorder.ts'
+import { type DataTarget, DataVisitor } from './sftp-data.ts'
 import { SftpFile } from './sftp-file.ts'
 import { changesFiles, operationOf } from './sftp-operations.ts'
 
@@ -260,6 +262,7 @@ export class SftpRecorder implements ChannelRecorder {
       if (request.type === FXP.fsetstat && code === FX_OK && request.size !== undefined)
         file?.cutAt(request.size)
       this.#answered(request, result, file)
+      if (code !== FX_OK) this.#refused(request, result, file)
     }
   }
 
@@ -320,6 +323,16 @@ export class SftpRecorder implements ChannelRecorder {
     }
   }
 
+  /** Reports a request that the target has refused, unless it only asks. */
+  #refused(request: SftpRequest, reason: string, file: SftpFile | undefined): void {
+    const operation = operationOf(request)
+    if (operation === undefined) return
+    const path = request.path ?? file?.path ?? request.extension ?? ''
+    const { type, flags = 0 } = request
+    const direction = (flags & FXF.write) === 0 ? 'down' : 'up'
+    this.#events.onRefused({ operation, path, ...(type === FXP.open && { direction }), reason })
+  }
+
   /** Records a request that is no transfer. */
   #answered(request: SftpRequest, result: string, file?: SftpFile): void {
     const operation = operationOf(request)
@@ -372,40 +385,4 @@ function answers(reply: number, request: number): boolean {
       return request === FXP.extended
   }
   return reply === FXP.status
-}
-
-/** Receives a packet's data. */
-interface DataTarget {
-  content: OrderedHash
-  offset: number
-  /** Number of bytes still to come. */
-  rest: number
-  /** Called after the last byte. */
-  done?: () => void
-}
-
-class DataVisitor implements PacketVisitor {
-  readonly wants: PacketVisitor['wants']
-  readonly #onPacket: (type: number, head: Uint8Array, rest: number) => DataTarget | undefined
-  #target: DataTarget | undefined
-
-  constructor(
-    wants: PacketVisitor['wants'],
-    onPacket: (type: number, head: Uint8Array, rest: number) => DataTarget | undefined,
-  ) {
-    this.wants = wants
-    this.#onPacket = onPacket
-  }
-
-  packet(type: number, head: Uint8Array, rest: number): void {
-    this.#target = this.#onPacket(type, head, rest)
-  }
-
-  data(bytes: Uint8Array): void {
-    if (this.#target === undefined) return
-    this.#target.content.add(this.#target.offset, bytes)
-    this.#target.offset += bytes.length
-    this.#target.rest -= bytes.length
-    if (this.#target.rest === 0) this.#target.done?.()
-  }
 }

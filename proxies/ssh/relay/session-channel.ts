@@ -48,7 +48,7 @@ import { Channel, type ChannelHost, type Opened } from './channel.ts'
 import { type X11Grant, x11Grant } from './x11.ts'
 
 /** Replies that the client still expects, in the order of its requests (RFC 4254 5.4). */
-type PendingReply = 'pass' | 'own' | { granted: boolean } | { revoke: () => void }
+type PendingReply = 'pass' | 'own' | { granted: boolean } | { onFailure: () => void }
 
 /** Bytes of the client's window reserved for the bastion's last line. */
 const LAST_LINE = 1024
@@ -195,10 +195,10 @@ export class SessionChannel extends Channel {
     this.#x11 = grant
     const sent = buildX11Request({ ...asked, cookie: grant.fake.toString('hex') })
     if (request.wantReply) {
-      const revoke = () => {
+      const onFailure = () => {
         this.#x11 = undefined
       }
-      this.#owe({ revoke })
+      this.#owe({ onFailure })
     }
     this.target.pass(buildChannelRequest(0, 'x11-req', request.wantReply, sent))
   }
@@ -210,10 +210,10 @@ export class SessionChannel extends Channel {
     }
     this.#agent = true
     if (request.wantReply) {
-      const revoke = () => {
+      const onFailure = () => {
         this.#agent = false
       }
-      this.#owe({ revoke })
+      this.#owe({ onFailure })
     }
     this.target.pass(payload)
   }
@@ -328,7 +328,7 @@ export class SessionChannel extends Channel {
       if (session.filtersSftp) this.#filterSftp(sent.right)
       else this.#lowerSftp()
     }
-    if (request.wantReply) this.#owe(this.#isAnswered ? 'own' : 'pass')
+    if (request.wantReply) this.#owe(this.#isAnswered ? 'own' : this.#replyTo(sent))
     if (main.program.kind === 'shell') this.#greet()
     if (before) this.target.pass(before)
     if (sent !== main && sent.program.kind === 'exec') {
@@ -337,6 +337,19 @@ export class SessionChannel extends Channel {
       this.target.pass(payload)
     }
     this.drain()
+  }
+
+  /** Returns the reply owed for a main request to the target; a refusal of SFTP or SCP is an event. */
+  #replyTo({ program, right }: MainRequest): PendingReply {
+    const copy = program.kind === 'exec' && program.classified.kind === 'scp' ? program.classified : undefined
+    if (program.kind !== 'sftp' && copy === undefined) return 'pass'
+    const denial = {
+      operation: copy?.kind ?? 'sftp',
+      path: copy?.path ?? '',
+      ...(copy && { direction: copy.direction }),
+      reason: 'the request was refused',
+    }
+    return { onFailure: () => this.host.session.failedFile(right, denial) }
   }
 
   /** Lowers the SFTP version. A filter does this itself. */
@@ -406,7 +419,7 @@ export class SessionChannel extends Channel {
   protected override replied(granted: boolean): void {
     const reply = this.#replies.shift()
     if (reply === undefined) throw new MalformedError('an answer to no request')
-    if (typeof reply === 'object' && 'revoke' in reply && !granted) reply.revoke()
+    if (typeof reply === 'object' && 'onFailure' in reply && !granted) reply.onFailure()
     if (reply !== 'own') this.#reply(granted)
     else if (!granted) this.refuse('the target refused the request')
     this.#answerOwn()

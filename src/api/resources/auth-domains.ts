@@ -9,8 +9,7 @@ import {
 import { MAX_GROUP_NAME } from '../../model/group-names.ts'
 import { hasUnprintable } from '../../model/names.ts'
 import type { Id } from '../../model/objects.ts'
-import { rightsOf } from '../access/authenticate.ts'
-import type { ApiRequest } from '../access/caller.ts'
+import { type ApiRequest, requireRight } from '../access/caller.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
 import { registerCollection } from '../collection/collection.ts'
 import { authDomainOf } from '../collection/parents.ts'
@@ -20,7 +19,7 @@ import type { Api } from '../http/deps.ts'
 import { fieldError } from '../http/errors.ts'
 import { check, checkName, exact, name, oneOf, partial, shown, text } from '../schema/fields.ts'
 import { refuseBeyondMappings, refuseOtherType } from './external-auths.ts'
-import { givenProfile, refuseBeyondOwn } from './users.ts'
+import { givenProfile } from './users.ts'
 
 const MAX_AUTHS = 8
 const domainName = name('unique; persons are NAME@DOMAIN', 'corp')
@@ -83,8 +82,16 @@ export function authDomainResource(context: ResourceContext) {
     return await referredIds(store.externalAuths, field, refs)
   }
 
-  const changeOf = async (body: Static<typeof Update>, type: AuthDomain['type'], own?: AuthDomain) => {
+  const changeOf = async (
+    body: Static<typeof Update>,
+    type: AuthDomain['type'],
+    request: ApiRequest,
+    own?: AuthDomain,
+  ) => {
     refuseOtherType(body.type, own)
+    // Persons of the former default, who type bare names, would show their passwords to these servers.
+    if (body.is_default && !own?.isDefault)
+      await refuseBeyondMappings(store, request, ({ isDefault }) => isDefault)
     await checkName('domain_name', body.domain_name, own, store.authDomains, 'domainName')
     const attributes: AuthDomainAttributes = { ...own?.attributes }
     for (const [key, field] of ATTRIBUTES) {
@@ -115,8 +122,8 @@ export function authDomainResource(context: ResourceContext) {
       'Persons whom servers know: NAME@DOMAIN signs in by external_auths, and gets groups and a profile by the mappings. Who is renamed, or asks other servers, forgets its persons: their sessions end.',
     create: {
       schema: Create,
-      async plan(body) {
-        const change = await changeOf(body, body.type)
+      async plan(body, request) {
+        const change = await changeOf(body, body.type, request)
         return () => store.authDomains.create({ ...change, domainName: body.domain_name, type: body.type })
       },
     },
@@ -124,8 +131,14 @@ export function authDomainResource(context: ResourceContext) {
       schema: Update,
       async plan(old, body, request) {
         await refuseBeyondMappings(store, request, ({ id }) => id === old.id)
-        const change = await changeOf(body, old.type, old)
+        const change = await changeOf(body, old.type, request, old)
         return () => store.authDomains.update(old.id, change, old)
+      },
+    },
+    remove: {
+      async check(old, request) {
+        await refuseBeyondMappings(store, request, ({ id }) => id === old.id)
+        return []
       },
     },
     removeFrom: (old) => store.authDomains.remove(old.id, old),
@@ -175,6 +188,9 @@ const labelOf = (domain: unknown, group: unknown) => `${domain}:${group}`
 export function authDomainMappingResource(context: ResourceContext) {
   const { store } = context.deps
   const parent = (request: ApiRequest) => authDomainOf(store, request)
+  /** The oldest mapping of a person gives the profile: without it, a younger one with more rights would. */
+  const refuseBeyondAll = ({ authDomainId }: AuthDomainMapping, request: ApiRequest) =>
+    refuseBeyondMappings(store, request, ({ id }) => id === authDomainId)
 
   const changeOf = async (request: ApiRequest, body: Static<typeof MappingUpdate>) => {
     const group = body.external_group
@@ -198,13 +214,14 @@ export function authDomainMappingResource(context: ResourceContext) {
     type: 'authdomainmapping',
     title: 'Mappings of an authentication domain',
     description:
-      'External groups, and what their members get: a user group and a profile. A caller cannot give a profile with rights beyond its own.',
+      'External groups, and what their members get: a user group and a profile. A caller cannot give a profile with rights beyond its own, nor change or remove a mapping where another one of the domain does. Needs `user_groups: modify`, too.',
     create: {
       schema: MappingCreate,
       async plan(body, request) {
         const domain = await parent(request)
         const change = await changeOf(request, body)
         const standard = body.profile === undefined ? await givenProfile(store, request, 'user') : 'user'
+        requireRight(request, 'user_groups', 'modify')
         const plan = () =>
           store.authDomainMappings.create({
             authDomainId: domain.id,
@@ -219,9 +236,15 @@ export function authDomainMappingResource(context: ResourceContext) {
     update: {
       schema: MappingUpdate,
       async plan(old, body, request) {
-        refuseBeyondOwn(request, await rightsOf(store, old.profile))
+        await refuseBeyondAll(old, request)
         const change = await changeOf(request, body)
         return () => store.authDomainMappings.update(old.id, change, old)
+      },
+    },
+    remove: {
+      async check(old, request) {
+        await refuseBeyondAll(old, request)
+        return []
       },
     },
     removeFrom: (old) => store.authDomainMappings.remove(old.id, old),

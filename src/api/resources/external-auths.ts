@@ -13,7 +13,7 @@ import { type Id, USER_AUTHS } from '../../model/objects.ts'
 import { Secret } from '../../model/secret.ts'
 import type { Store } from '../../store/store.ts'
 import { rightsOf } from '../access/authenticate.ts'
-import type { ApiRequest } from '../access/caller.ts'
+import { type ApiRequest, requireRight } from '../access/caller.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
 import { registerCollection } from '../collection/collection.ts'
 import { announced, resource } from '../collection/resource.ts'
@@ -224,7 +224,7 @@ export function externalAuthResource(context: ResourceContext) {
     type: 'externalauth',
     title: 'External authentications',
     description:
-      'Servers that judge sign-ins. A caller cannot change one that gives persons a profile with rights beyond its own.',
+      'Servers that judge sign-ins. A caller cannot change one that lets in persons or users with rights beyond its own; if it lets in persons, that needs `user_groups: modify`, for local users `users: modify`.',
     create: {
       schema: Create,
       async plan(body) {
@@ -246,6 +246,7 @@ export function externalAuthResource(context: ResourceContext) {
         await refuseBeyondMappings(store, request, ({ externalAuthIds, secondaryAuthIds }) =>
           [...externalAuthIds, ...secondaryAuthIds].includes(old.id),
         )
+        await refuseBeyondUsers(store, request, old)
         const change = await changeOf(body, old.type, old)
         refuseMovedSecrets(body, old, change)
         return withSecrets(old.authenticationName, secretsOf(body), () =>
@@ -289,7 +290,11 @@ export function refuseOtherType(type: string | undefined, own: { type: string } 
     )
 }
 
-/** @throws ApiError `forbidden` if a mapping of such a domain gives a profile with rights beyond the caller's */
+/**
+ * Who decides about such a domain decides about the profiles and the groups of its persons.
+ * @throws ApiError `profile_exceeds_own` if a mapping gives a profile with rights beyond the caller's; `forbidden` if
+ * there is one, and the caller may not change user groups
+ */
 export async function refuseBeyondMappings(
   store: Store,
   request: ApiRequest,
@@ -299,7 +304,15 @@ export async function refuseBeyondMappings(
     const { items } = await store.authDomainMappings.list(undefined, domain.id)
     for (const profile of new Set(items.map(({ profile }) => profile)))
       refuseBeyondOwn(request, await rightsOf(store, profile))
+    if (items.length > 0) requireRight(request, 'user_groups', 'modify')
   }
+}
+
+/** A server that judges local users amounts to their password. @throws ApiError `profile_exceeds_own`, `forbidden` */
+async function refuseBeyondUsers(store: Store, request: ApiRequest, { id }: ExternalAuth): Promise<void> {
+  const profiles = await store.externalAuths.profilesOfUsers(id)
+  for (const profile of profiles) refuseBeyondOwn(request, await rightsOf(store, profile))
+  if (profiles.length > 0) requireRight(request, 'users', 'modify')
 }
 
 export function registerExternalAuths(app: Api, context: Context): void {

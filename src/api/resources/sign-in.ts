@@ -118,10 +118,11 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
     const { name, outcome, detail, answer } = shown ?? (await judged(request, body))
     if (outcome.result === 'accepted') return { ...outcome, answer, method }
     if (outcome.result === 'challenge') {
-      const { challenge: id, message } = outcome
+      const { challenge: id, message, uri } = outcome
       throw challengeError({
         id,
         message,
+        ...(uri !== undefined && { uri }),
         prompts: outcome.prompts.map(({ text, echo }) => ({ text, echo })),
       })
     }

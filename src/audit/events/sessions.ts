@@ -215,6 +215,15 @@ export const SESSIONS = {
     fields: [...CHANNEL, 'path', 'direction', 'reason', ...COUNTED],
     sentence: (f) => `${who(f)} was refused ${f.path ?? 'a file'} on ${targetOf(f)}${because(f)}${times(f)}`,
   },
+  'file.failed': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      "the target refused an operation on a file, or SFTP or SCP as a whole; `reason` has the operation and the target's words. A transfer that it breaks off is `file.transfer`",
+    fields: [...CHANNEL, 'path', 'direction', 'reason', ...COUNTED],
+    sentence: (f) =>
+      `${targetOf(f)} refused ${who(f)} ${f.path ?? 'the transfer of files'}${because(f)}${times(f)}`,
+  },
   clipboard: {
     severity: 'notice',
     trap: false,

@@ -110,11 +110,11 @@ export class SecondFactors {
     if ((await this.#rows.find(user.id))?.enrolled !== undefined) return this.#ask(proved)
     if (!(await this.#rows.isRequired(user))) return { result: 'accepted', value: proved }
     const begun = await this.begin(user)
-    return begun ? this.#askFirst(proved, source, inviting(begun), FIRST_TRIES) : this.#ask(proved)
+    return begun ? this.#askFirst(proved, source, begun, FIRST_TRIES) : this.#ask(proved)
   }
 
   #ask(proved: Proved): Step<Proved> {
-    return asking('', { text: PROMPT, echo: false }, async (answer) => {
+    return asking({ message: '' }, { text: PROMPT, echo: false }, async (answer) => {
       const verdict = await this.#judge(proved.user.id, answer, true)
       if ('flaw' in verdict) return { result: 'rejected', reason: verdict.flaw }
       const { left } = verdict
@@ -123,20 +123,23 @@ export class SecondFactors {
   }
 
   /** Asks for the first code of a new authenticator, which proves nothing yet: the secret has just been shown. */
-  #askFirst(proved: Proved, source: string, message: string, tries: number): Step<Proved> {
-    return asking(message, { text: 'First code: ', echo: false }, async (answer) => {
+  #askFirst(proved: Proved, source: string, enrolment: Enrolment, tries: number): Step<Proved> {
+    const message =
+      tries === FIRST_TRIES ? inviting(enrolment) : 'This is not its current code: try the next one.'
+    const shown = { message, uri: enrolment.uri }
+    return asking(shown, { text: 'First code: ', echo: false }, async (answer) => {
       const codes = newRecoveryCodes()
       const confirmed = answer && (await this.#firstOf(proved.user.id, answer, codes))
       if (confirmed) return this.#askNoted(proved, source, codes, confirmed)
       if (tries <= 1) return { result: 'rejected', reason: 'wrong_code' }
-      return this.#askFirst(proved, source, 'This is not its current code: try the next one.', tries - 1)
+      return this.#askFirst(proved, source, enrolment, tries - 1)
     })
   }
 
   /** Shows the recovery codes. The enrolment counts once they were seen. */
   #askNoted(proved: Proved, source: string, codes: readonly string[], confirmed: Confirmed): Step<Proved> {
     const message = `Each of these signs you in once without the authenticator. Note them down:\n${codes.join('  ')}`
-    return asking(message, { text: 'Enter goes on: ', echo: true }, async () => {
+    return asking({ message }, { text: 'Enter goes on: ', echo: true }, async () => {
       const still = await this.#still(proved)
       if (still.result !== 'accepted') return still
       await this.onEnrolled(proved.user, source)
@@ -199,12 +202,12 @@ export class SecondFactors {
 }
 
 function asking(
-  message: string,
+  shown: { message: string; uri?: string },
   prompt: MethodPrompt,
   next: (answer: Secret | undefined) => Promise<Step<Proved>>,
 ): Step<Proved> {
   const round = {
-    message,
+    ...shown,
     prompts: [prompt],
     next: ([answer]: readonly Secret[]) => next(answer),
     close: () => undefined,
@@ -212,9 +215,9 @@ function asking(
   return { result: 'challenge', round }
 }
 
-function inviting({ secret, uri }: Enrolment): string {
+function inviting({ secret }: Enrolment): string {
   const shown = secret.match(/.{4}/g)!.join(' ')
-  return `You need a second factor. Add this to an authenticator, by hand or as a QR code:\n  ${shown}\n  ${uri}`
+  return `You need a second factor. Add this to an authenticator, by hand or as a QR code:\n  ${shown}`
 }
 
 const placeOf = (id: Id) => ({ table: 'second_factors', id, field: 'secret' })

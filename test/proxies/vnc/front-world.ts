@@ -47,6 +47,7 @@ export async function startFront(options: FrontWorldOptions): Promise<FrontWorld
       leave: async ({ identity }) => void left.push(identity),
     },
     loginGraceMs,
+    bastion: 'bastion',
     security: {
       certificate: certificateContext(certificate.pem),
       anonymous: anonymousContext(),

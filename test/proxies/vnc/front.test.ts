@@ -4,13 +4,17 @@ import { EventEmitter, once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import type { ByteStream } from '../../../proxies/net/byte-stream.ts'
 import { openVncTarget, type VncTarget } from '../../../proxies/vnc/back.ts'
 import { RGB888 } from '../../../proxies/vnc/codec/pixel-format.ts'
 import { encodeServerInit } from '../../../proxies/vnc/codec/server-init.ts'
+import { VncSignIn } from '../../../proxies/vnc/sign-in.ts'
 import { certificateContext } from '../../../proxies/vnc/tls.ts'
+import type { AuthenticateAnswer, AuthenticateRequest } from '../../../src/contract/gate.ts'
 import type { VncSecurityType } from '../../../src/model/vnc-options.ts'
 import { type CertificateFiles, certificateFiles } from '../../peers/vnc/certificate.ts'
 import { until } from '../../until.ts'
+import { FakeStream } from '../net/fake-stream.ts'
 import { type FrontWorld, type FrontWorldOptions, LOGIN, PASSWORD, startFront } from './front-world.ts'
 import { trustingGate, vncSession } from './sessions.ts'
 
@@ -333,13 +337,6 @@ describe('who does not sign in', () => {
     expect(world.viewers).toEqual([])
   })
 
-  test('because the gate has more to ask is told so, and the question is over', async () => {
-    const challenge = { id: 'question', title: '', instructions: '', prompts: [] }
-    await start({ authenticate: async () => ({ result: 'challenge', challenge }) })
-    await expect(signedInOrNot()).rejects.toThrow(/more than a VNC viewer can/)
-    expect(world.left).toEqual(['question'])
-  })
-
   test('because the broker has failed is told no more than that', async () => {
     await start({ authenticate: () => Promise.reject(new Error('SELECT password FROM users')) })
     await expect(signedInOrNot()).rejects.toThrow(
@@ -348,8 +345,125 @@ describe('who does not sign in', () => {
   })
 })
 
-async function signedInOrNot(): Promise<unknown> {
+async function signedInOrNot(): Promise<VncTarget> {
   const session = vncSession({ port: world.port, login: LOGIN, password: PASSWORD, types: ['tlsplain'] })
   const signal = AbortSignal.timeout(10_000)
   return await openVncTarget(session, { gate: trustingGate(), signal, isShared: true })
 }
+
+describe('questions of the gate', () => {
+  const prompts = [{ text: 'Code', echo: false }]
+  const challenge = { id: 'question', title: '', instructions: '', prompts }
+  const ENTER = 0xff0d
+  const ESCAPE = 0xff1b
+
+  /** Answers the password with the question, and the question like this. */
+  const asks =
+    (answer: AuthenticateAnswer) =>
+    async ({ proof }: AuthenticateRequest): Promise<AuthenticateAnswer> =>
+      'answers' in proof ? answer : { result: 'challenge', challenge }
+  const identity = { token: 'token', user: 'ops1', displayName: 'Ops', hasTarget: true }
+
+  const press = (target: VncTarget, ...keysyms: number[]): void => {
+    for (const keysym of keysyms) {
+      const event = Buffer.from([4, 1, 0, 0, 0, 0, 0, 0])
+      event.writeUInt32BE(keysym, 4)
+      target.stream.write(event)
+    }
+  }
+  const closed = (target: VncTarget): Promise<void> =>
+    new Promise((resolve) => {
+      target.stream.onClosed = resolve
+      target.stream.onData = () => undefined
+      target.stream.paused = false
+    })
+
+  test('are asked on the desktop of the bastion, before there is a user', async () => {
+    await start({ authenticate: asks({ result: 'accepted', identity }) })
+    const target = await signedInOrNot()
+    expect([target.init.name, world.viewers]).toEqual(['bastion', []])
+    press(target, 0x31, 0x32, ENTER)
+    const viewer = await until('the sign-in', () => world.viewers[0])
+    expect(viewer.identity).toEqual(identity)
+    expect(viewer.begun).toBeDefined()
+    expect(world.asked[1]).toMatchObject({
+      protocol: 'VNC',
+      login: LOGIN,
+      proof: { method: 'keyboard-interactive', challenge: 'question', answers: ['12'] },
+    })
+    expect(world.left).toEqual([])
+    target.stream.destroy()
+  })
+
+  test('that are answered wrongly end the connection, once the reason is read', async () => {
+    await start({ authenticate: asks({ result: 'rejected' }) })
+    const target = await signedInOrNot()
+    press(target, ENTER)
+    await until('the answer', () => world.asked[1])
+    const over = closed(target)
+    press(target, ENTER)
+    await over
+    expect([world.viewers, world.left]).toEqual([[], []])
+  })
+
+  test.each<[string, (target: VncTarget) => void]>([
+    ['given up', (target) => press(target, ESCAPE)],
+    ['left', (target) => target.stream.destroy()],
+  ])('that are %s leave nothing at the gate', async (_, go) => {
+    await start({ authenticate: asks({ result: 'accepted', identity }) })
+    const target = await signedInOrNot()
+    go(target)
+    await until('that it is forgotten', () => world.left[0])
+    expect([world.left, world.viewers, world.asked.length]).toEqual([['question'], [], 1])
+    target.stream.destroy()
+  })
+
+  test('leave nothing behind where the viewer goes away before they are shown', async () => {
+    await start({ authenticate: asks({ result: 'accepted', identity }) })
+    const viewer = raw()
+    await listed(viewer)
+    viewer.socket.write(Buffer.from([2]))
+    await viewer.take(16)
+    viewer.socket.write(Buffer.alloc(16))
+    await viewer.take(4)
+    viewer.socket.destroy()
+    await until('that the question is forgotten', () => world.left[0])
+    expect([world.left, world.viewers]).toEqual([['question'], []])
+  })
+
+  test('that are accepted after the viewer has gone leave nobody signed in', async () => {
+    const stream = new FakeStream()
+    const left: string[] = []
+    let answer: (() => void) | undefined
+    const signIn = new VncSignIn({
+      gate: {
+        authenticate: () =>
+          new Promise((resolve) => {
+            answer = () => resolve({ result: 'accepted', identity })
+          }),
+        leave: async (one) => void left.push(one.identity),
+      },
+      source: { address: '192.0.2.1', port: 1 },
+      stream: stream as unknown as ByteStream,
+      bastion: 'bastion',
+      patienceMs: 60_000,
+    })
+    const done = signIn.run(LOGIN, challenge)
+    const enter = Buffer.from([4, 1, 0, 0, 0, 0, 0xff, 0x0d])
+    await until('the answer', () => {
+      if (!answer) stream.onData?.(enter)
+      return answer
+    })
+    stream.onClosed?.()
+    answer!()
+    expect(await done).toBeUndefined()
+    expect(left).toEqual(['token'])
+  })
+
+  test('that nothing answers in the time of grace are forgotten', async () => {
+    await start({ loginGraceMs: 800, authenticate: asks({ result: 'accepted', identity }) })
+    const target = await signedInOrNot()
+    await closed(target)
+    expect([world.left, world.viewers]).toEqual([['question'], []])
+  })
+})

@@ -90,12 +90,11 @@ describe('a real scp -O', () => {
       (ssh) => ({ program: 'scp', args: ['-O', '-S', ssh, `x:${shop.path('missing')}`, 'got'] }),
       1,
     )
-    expect(inspect(missing).files).toEqual([
-      expect.objectContaining({
-        operation: 'message',
-        result: expect.stringContaining('No such file or directory'),
-      }),
-    ])
+    const { files, refusals } = inspect(missing)
+    const result = expect.stringContaining('No such file or directory')
+    expect(files).toEqual([expect.objectContaining({ operation: 'message', result })])
+    const path = shop.path('missing')
+    expect(refusals).toEqual([{ operation: 'scp', path, direction: 'down', reason: result }])
   })
 
   it('does not depend on how the stream is cut', () => {
@@ -255,7 +254,7 @@ describe('an SCP', () => {
   })
 
   it('leaves a folder that was refused', () => {
-    const { files } = play('scp -r -t d', [
+    const { files, refusals } = play('scp -r -t d', [
       ['target', '\0'],
       ['client', 'D0755 0 x\n'],
       ['target', '\x01no\n'],
@@ -265,6 +264,16 @@ describe('an SCP', () => {
       ['target', '\0'],
     ])
     expect(files.at(-1)).toMatchObject({ operation: 'transfer', path: 'd/b', result: 'ok' })
+    expect(refusals).toEqual([{ operation: 'scp', path: 'd/x', direction: 'up', reason: 'no' }])
+  })
+
+  it("tells no message of the client as the target's refusal", () => {
+    const { refusals, files } = play('scp -t f', [
+      ['target', '\0'],
+      ['client', '\x01my own disk\n'],
+    ])
+    expect(files).toMatchObject([{ operation: 'message', result: 'my own disk' }])
+    expect(refusals).toEqual([])
   })
 
   it('has no hash where the sender could not read the file, or the channel ended', () => {
@@ -298,6 +307,10 @@ describe('an SCP', () => {
     expect(up.violations).toEqual([])
     expect(down.violations).toEqual([])
     expect(up.bytes(FRAME.output).toString()).toBe(text)
+    expect(up.refusals).toEqual([
+      { operation: 'scp', path: 'f', direction: 'up', reason: 'This account is currently not available.' },
+    ])
+    expect(down.refusals).toHaveLength(1)
     expect(down.bytes(FRAME.output).toString()).toBe(`${text}more`)
   })
 })

@@ -95,6 +95,14 @@ describe('real SFTP clients', () => {
     })
   })
 
+  it('tells what the target refused, and no question', () => {
+    const here = (name: string) => shop.path(name)
+    expect(inspect(session).refusals).toEqual([
+      { operation: 'remove', path: here('missing'), reason: 'no such file' },
+      { operation: 'rmdir', path: here('folder'), reason: 'failure' },
+    ])
+  })
+
   it('distinguishes a copy on the target from a transfer', () => {
     const { files } = inspect(session)
     expect(files).toContainEqual({

@@ -25,6 +25,7 @@ export class Notes implements FrameSink {
   readonly transfers: Transfer[] = []
   readonly gaps: Unrecorded[] = []
   readonly denials: FileDenial[] = []
+  readonly refusals: FileDenial[] = []
   readonly violations: string[] = []
   readonly commands: Command[] = []
   readonly piped: string[] = []
@@ -59,6 +60,7 @@ export class Notes implements FrameSink {
         onAdmit: () => this.admissions++,
         ask: () => () => undefined,
         onAnswered: () => undefined,
+        onRefused: (denial) => this.refusals.push(denial),
         onForbidden: (denial) => this.denials.push(denial),
         onViolation: (reason) => this.violations.push(reason),
       },

@@ -1,0 +1,136 @@
+/** One-time codes on the bastion's own desktop, typed into viewers of VNC and clients of RDP. */
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { run } from '../peers/process.ts'
+import { describeWithPeers, findProgram } from '../peers/program.ts'
+import { RDP_VIEWER_PEERS, xfreerdp } from '../peers/rdp/viewers.ts'
+import {
+  isWithin,
+  type Picture,
+  paint,
+  SCREEN_PEERS,
+  type Screen,
+  shows,
+  startScreen,
+} from '../peers/screen.ts'
+import { endsBy, type Viewer } from '../peers/viewer.ts'
+import { XVNC_PEERS } from '../peers/vnc/servers.ts'
+import { TIGER_VIEWER_PEERS, tigerViewer } from '../peers/vnc/viewers.ts'
+import { qrText } from '../peers/zbar.ts'
+import { until } from '../until.ts'
+import { addDesktop } from './desktop-targets.ts'
+import { type Desktop, startDesktop } from './desktops.ts'
+import { codesOf, type Enrolled, enrol } from './enrolment.ts'
+import { textOf } from './shown-text.ts'
+
+const [WIDTH, HEIGHT] = [320, 240]
+const VIEWERS = [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...RDP_VIEWER_PEERS, ...SCREEN_PEERS]
+
+describeWithPeers('a one-time code', [...VIEWERS, 'xdotool', 'oathtool', 'zbarimg'], () => {
+  let desktop: Desktop
+  let screen: Screen
+  let factor: Enrolled
+  const viewers: Viewer[] = []
+
+  beforeAll(async () => {
+    desktop = await startDesktop({ target: { width: WIDTH, height: HEIGHT }, broker: { rdp: {} } })
+    const { broker, password } = desktop
+    factor = await enrol(broker, 'ops1', password)
+    const far = { name: 'win1', protocol: 'RDP', port: 1, account: 'root', password: 'unused' } as const
+    await addDesktop(broker, { ...far, subprotocols: ['RDP'] })
+    screen = await startScreen(1100, 800)
+  })
+  afterAll(async () => {
+    await desktop.stop()
+    await screen.stop()
+  })
+  afterEach(async () => {
+    for (const viewer of viewers.splice(0)) await viewer.stop()
+  })
+
+  const keep = async (viewer: Promise<Viewer>) => {
+    viewers.push(await viewer)
+    return await viewer
+  }
+  const xdotool = (...args: string[]) =>
+    run(findProgram('xdotool'), args, { env: { ...process.env, DISPLAY: screen.display } })
+  const enter = async (text: string) => {
+    await xdotool('type', '--delay', '20', text)
+    await xdotool('key', 'Return')
+  }
+  const reads = (words: string, scale: number) =>
+    shows(screen.display, (picture) => textOf(picture, scale).includes(words))
+  const tiger = async (more: { password?: string } = {}) => {
+    const { port, login: user, password } = desktop
+    const viewer = await keep(tigerViewer(screen, { port, user, password, types: ['TLSPlain'], ...more }))
+    return viewer
+  }
+  const focus = () =>
+    until('the window', async () => {
+      const found = await xdotool('search', '--onlyvisible', '--name', 'TigerVNC', 'windowfocus')
+      return found.code === 0 || undefined
+    })
+  const lastOf = async (event: 'auth.success' | 'auth.failure', protocol: string) =>
+    await until(`${event} over ${protocol}`, async () =>
+      (await desktop.events(event)).filter((one) => one['protocol'] === protocol).at(-1),
+    )
+
+  test('is typed into a viewer of VNC, which has its target then', async () => {
+    await tiger()
+    await focus()
+    await reads('One-time code', 2)
+    expect(await desktop.events('session.open')).toEqual([])
+    await enter(await factor.newCode())
+    const rgb = Buffer.alloc(WIDTH * HEIGHT * 3)
+    for (let at = 0; at < rgb.length; at++) rgb[at] = (at >> 5) * 37
+    const picture: Picture = { width: WIDTH, height: HEIGHT, rgb }
+    await paint(desktop.xvnc!.display, picture)
+    await shows(screen.display, (shown) => isWithin(shown, picture))
+    expect(await lastOf('auth.success', 'VNC')).toMatchObject({ user: 'ops1', client_ip: '127.0.0.1' })
+  })
+
+  test('that is wrong is said on the screen of VNC, and ends it; so does a wrong password before it', async () => {
+    const viewer = await tiger()
+    await focus()
+    await reads('One-time code', 2)
+    await enter('000000')
+    await reads('wrong user name, password or ticket', 2)
+    expect(await lastOf('auth.failure', 'VNC')).toMatchObject({ user: 'ops1', reason: 'wrong_code' })
+    await endsBy(viewer, () => xdotool('key', 'Return'))
+    const other = await tiger({ password: 'wrong' })
+    await other.ended
+    expect(other.log()).toContain('wrong user name, password or ticket')
+  })
+
+  test('is enrolled by the QR code on the screen, where a group requires one', async () => {
+    const { broker } = desktop
+    await broker.must('DELETE', '/users/ops1/totp')
+    const [group] = await broker.must<{ id: string }[]>('GET', '/usergroups')
+    await broker.must('PUT', `/usergroups/${group!.id}`, { second_factor: 'required' })
+    await tiger()
+    await focus()
+    await reads('First code', 2)
+    const uri = await qrText(await screen.picture())
+    const newCode = codesOf(new URL(uri!).searchParams.get('secret')!)
+    await enter(await newCode())
+    await reads('Note them down', 2)
+    await enter('')
+    expect((await desktop.events('factor.enrol', 2)).at(-1)).toMatchObject({ user: 'ops1', object: 'ops1' })
+    await broker.must('PUT', `/usergroups/${group!.id}`, { second_factor: 'none' })
+    await broker.must('DELETE', '/users/ops1/totp')
+    factor = await enrol(broker, 'ops1', desktop.password)
+  })
+
+  test('is typed into the form of RDP', async () => {
+    const { broker, password } = desktop
+    const size = { width: 800, height: 600 }
+    await keep(xfreerdp(screen, { port: broker.ports.rdp!, user: 'ops1', password }, [], size))
+    await reads('One-time code', 1)
+    await enter(factor.recovery[0]!)
+    await reads('win1', 1)
+    expect(await lastOf('auth.success', 'RDP')).toMatchObject({ user: 'ops1' })
+    expect((await desktop.events('factor.recovery', 1)).at(-1)).toMatchObject({
+      user: 'ops1',
+      protocol: 'RDP',
+    })
+  })
+})
