@@ -152,7 +152,7 @@ test('each trial is an event before it runs, and nothing runs without', async ()
 test('trials are few, and one at a time', async () => {
   h.clock.now += 61_000
   cookie = await h.signIn()
-  const once = () => h.call('POST', '/externalauths/liar/test', { cookie, body: {} })
+  const once = () => h.call('POST', '/externalauths/liar/test', { cookie, body: { user_name: 'alice' } })
   isSilent = true
   const before = liar.requests.length
   const first = once()
