@@ -72,6 +72,7 @@ import { registerSecretChanges } from './resources/secret-changes.ts'
 import { registerServices } from './resources/services.ts'
 import { registerSessions } from './resources/sessions.ts'
 import { registerSignIn } from './resources/sign-in.ts'
+import { registerSignInTrials } from './resources/sign-in-trials.ts'
 import { registerTargetGroups } from './resources/target-groups.ts'
 import { registerTargets } from './resources/targets.ts'
 import { registerTickets } from './resources/tickets.ts'
@@ -116,6 +117,7 @@ const RESOURCES = [
   registerTimeframes,
   registerExternalAuths,
   registerAuthDomains,
+  registerSignInTrials,
   registerExport,
   registerImport,
   registerHostKeys,

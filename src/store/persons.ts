@@ -26,6 +26,11 @@ export function personRepository({ db, newId }: StoreContext): PersonRepository 
       return await inTransaction(db, (tx) => signIn(tx, newId, domainId, person))
     },
 
+    mappedTo: async (domainId, groups) => {
+      const given = await mapped(db, domainId, groups)
+      return given && { groupIds: given.groups, profile: given.profile }
+    },
+
     suspend: async (id) => {
       const rows = db.updateTable('users').set({ is_disabled: 1 }).where('id', '=', id)
       await rows.where('auth_domain_id', 'is not', null).execute()

@@ -379,6 +379,8 @@ export interface PersonRepository {
    * mapping gives them anything, or if another user's name is or looks like theirs. Writes only what has changed.
    */
   signedIn(domainId: Id, person: ProvedPerson): Promise<User | undefined>
+  /** Returns what the mappings give to members of these groups, or undefined if none matches. */
+  mappedTo(domainId: Id, groups: readonly string[]): Promise<{ groupIds: Id[]; profile: string } | undefined>
   /** Disables a person until the next sign-in; their sessions end. */
   suspend(id: Id): Promise<void>
   /** Forgets a person. Returns false if the id is no person's. */

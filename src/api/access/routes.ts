@@ -74,7 +74,10 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   ...collection('/timeframes', 'policies'),
   // These decide which persons sign in, and with which profile.
   ...collection('/externalauths', 'profiles'),
+  // A trial may prove a password: so it needs the right to set the server.
+  'POST /externalauths/:ref/test': needs('profiles', 'modify'),
   ...collection('/authdomains', 'profiles'),
+  'POST /authdomains/:ref/test': needs('profiles', 'modify'),
   ...collection('/authdomains/:domain/mappings', 'profiles'),
   'GET /hostkeys': needs('host_keys', 'view'),
   'GET /hostkeys/:ref': needs('host_keys', 'view'),
