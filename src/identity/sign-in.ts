@@ -69,6 +69,8 @@ export interface Proved {
   by?: readonly string[]
   /** Recovery codes that are left; absent if none was used up. */
   recoveryCodesLeft?: number
+  /** Set if no one-time code was asked for, since one was right from the same address. */
+  isFactorRemembered?: boolean
 }
 
 export type Outcome =

@@ -192,8 +192,16 @@ export interface StoredFactor {
 
 export interface SecondFactorRepository {
   find(userId: Id): Promise<StoredFactor | undefined>
-  /** Whether the user's profile, or a group of theirs, requires a second factor. */
-  isRequired(user: Pick<User, 'id' | 'profile'>): Promise<boolean>
+  /** Returns the policy of the user's profile and groups that require a second factor, or undefined if none does. */
+  policyOf(user: Pick<User, 'id' | 'profile'>): Promise<{ rememberS: number } | undefined>
+  /** Notes that a code was right from this address, in place of the oldest of too many. */
+  remember(user: Pick<User, 'id' | 'secretRevision'>, address: string, now: number): Promise<void>
+  /** Whether one was right there since then, and the user has the same secrets. A later one than now does not count. */
+  isRemembered(
+    user: Pick<User, 'id' | 'secretRevision'>,
+    address: string,
+    time: { since: number; now: number },
+  ): Promise<boolean>
   /** Begins an enrolment, in place of one that was not confirmed; false if the user is enrolled. */
   begin(userId: Id, sealed: Uint8Array, time: number): Promise<boolean>
   /**

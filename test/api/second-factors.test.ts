@@ -239,3 +239,39 @@ it('wrong first codes end the dialogue, and the next one has another secret', as
   const lifted = { cookie: operator, body: { second_factor: 'none' } }
   expect((await h.call('PUT', '/profiles/user', lifted)).status).toBe(403)
 })
+
+it('a right code is remembered for the address, as long as the policy says', async () => {
+  const { secret, codes } = await enrolled()
+  const body = {
+    group_name: 'careful',
+    users: [NAME],
+    second_factor: 'required',
+    second_factor_remember: 600,
+  }
+  const { body: group } = await h.call('POST', '/usergroups', { cookie: admin, body })
+  expect(group.second_factor_remember).toBe(600)
+  // A recovery code is for once.
+  expect((await signIn(codes[0]!)).status).toBe(200)
+  expect((await signIn(codeNow(secret))).status).toBe(200)
+  expect(await h.events('factor.remembered')).toEqual([])
+  h.clock.now += 599_999
+  expect((await begin()).status).toBe(200)
+  expect(await h.events('factor.remembered')).toMatchObject([
+    { user: NAME, protocol: 'HTTPS', client_ip: '127.0.0.1' },
+  ])
+  expect((await begin('wrong')).body.error).toBe('invalid_credentials')
+  // A sign-in without a code does not prolong it.
+  h.clock.now += 1
+  expect((await signIn(codeNow(secret))).status).toBe(200)
+  expect((await begin()).status).toBe(200)
+  await h.call('PUT', `/usergroups/${group.id}`, { cookie: admin, body: { second_factor_remember: 0 } })
+  expect((await begin()).body.error).toBe('second_factor_required')
+  await h.call('PUT', `/usergroups/${group.id}`, { cookie: admin, body: { second_factor_remember: 600 } })
+  expect((await begin()).status).toBe(200)
+  await h.call('PUT', `/users/${NAME}`, { cookie: admin, body: { password: PASSWORD } })
+  expect((await begin()).body.error).toBe('second_factor_required')
+  for (const second_factor_remember of [-1, 1.5, 31 * 86_400 + 1, '600', null]) {
+    const change = { cookie: admin, body: { second_factor_remember } }
+    expect((await h.call('PUT', '/profiles/user', change)).body.error).toBe('invalid_field')
+  }
+})

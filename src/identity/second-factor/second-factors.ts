@@ -107,18 +107,35 @@ export class SecondFactors {
    */
   async after(proved: Proved, source: string): Promise<Step<Proved>> {
     const { user } = proved
-    if ((await this.#rows.find(user.id))?.enrolled !== undefined) return this.#ask(proved)
-    if (!(await this.#rows.isRequired(user))) return { result: 'accepted', value: proved }
+    const isEnrolled = (await this.#rows.find(user.id))?.enrolled !== undefined
+    const policy = await this.#rows.policyOf(user)
+    if (isEnrolled) {
+      const rememberMs = (policy?.rememberS ?? 0) * 1000
+      if (await this.#isRemembered(user, source, rememberMs))
+        return { result: 'accepted', value: { ...proved, isFactorRemembered: true } }
+      return this.#ask(proved, rememberMs > 0 ? source : undefined)
+    }
+    if (!policy) return { result: 'accepted', value: proved }
     const begun = await this.begin(user)
-    return begun ? this.#askFirst(proved, source, begun, FIRST_TRIES) : this.#ask(proved)
+    return begun ? this.#askFirst(proved, source, begun, FIRST_TRIES) : this.#ask(proved, undefined)
   }
 
-  #ask(proved: Proved): Step<Proved> {
+  async #isRemembered(user: User, source: string, rememberMs: number): Promise<boolean> {
+    if (rememberMs === 0) return false
+    const now = this.#options.now()
+    return await this.#rows.isRemembered(user, source, { since: now - rememberMs, now })
+  }
+
+  /** `remembering`: the address from which a right code counts for a while, if it does. */
+  #ask(proved: Proved, remembering: string | undefined): Step<Proved> {
     return asking({ message: '' }, { text: PROMPT, echo: false }, async (answer) => {
       const verdict = await this.#judge(proved.user.id, answer, true)
       if ('flaw' in verdict) return { result: 'rejected', reason: verdict.flaw }
       const { left } = verdict
-      return await this.#still({ ...proved, ...(left !== undefined && { recoveryCodesLeft: left }) })
+      const still = await this.#still({ ...proved, ...(left !== undefined && { recoveryCodesLeft: left }) })
+      if (still.result === 'accepted' && left === undefined && remembering !== undefined)
+        await this.#rows.remember(still.value.user, remembering, this.#options.now())
+      return still
     })
   }
 
