@@ -64,6 +64,7 @@ import { registerInvitations } from './resources/invitations.ts'
 import { registerLive } from './resources/live.ts'
 import { registerMatches } from './resources/matches.ts'
 import { registerPasswordChangePolicies } from './resources/password-change-policies.ts'
+import { registerPersons } from './resources/persons.ts'
 import { registerProfiles } from './resources/profiles.ts'
 import { registerRecordings } from './resources/recordings.ts'
 import { registerRetention } from './resources/retention.ts'
@@ -118,6 +119,7 @@ const RESOURCES = [
   registerExternalAuths,
   registerAuthDomains,
   registerSignInTrials,
+  registerPersons,
   registerExport,
   registerImport,
   registerHostKeys,
