@@ -38,7 +38,8 @@ import * as externalAuths from './migrations/0033-external-auths.ts'
 import * as secondFactors from './migrations/0034-second-factors.ts'
 import * as factorPolicies from './migrations/0035-factor-policies.ts'
 import * as rememberedFactors from './migrations/0036-remembered-factors.ts'
-import * as onePerson from './migrations/0037-one-person.ts'
+import * as keysAsFactors from './migrations/0037-keys-as-factors.ts'
+import * as onePerson from './migrations/0038-one-person.ts'
 
 /** In order; a released migration is never changed, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -76,6 +77,7 @@ export const MIGRATIONS: readonly Migration[] = [
   secondFactors,
   factorPolicies,
   rememberedFactors,
+  keysAsFactors,
   onePerson,
 ]
 

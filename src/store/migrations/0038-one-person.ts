@@ -1,5 +1,5 @@
 /** A server's id of a person is one person of the domain. */
-export const version = 37
+export const version = 38
 
 export const sql = `
 -- Persons are made anew by their next sign-in: of two of one id the older goes, whose name may be an old one.
