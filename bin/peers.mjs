@@ -20,6 +20,7 @@ export const PEER_PACKAGES = [
   'openssh-client',
   'openssl',
   'oathtool',
+  'zbar-tools',
   'rsync',
   'lftp',
   'sshfs',

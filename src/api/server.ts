@@ -64,6 +64,7 @@ import { registerInvitations } from './resources/invitations.ts'
 import { registerLive } from './resources/live.ts'
 import { registerMatches } from './resources/matches.ts'
 import { registerPasswordChangePolicies } from './resources/password-change-policies.ts'
+import { registerPersons } from './resources/persons.ts'
 import { registerProfiles } from './resources/profiles.ts'
 import { registerRecordings } from './resources/recordings.ts'
 import { registerRetention } from './resources/retention.ts'
@@ -72,6 +73,7 @@ import { registerSecretChanges } from './resources/secret-changes.ts'
 import { registerServices } from './resources/services.ts'
 import { registerSessions } from './resources/sessions.ts'
 import { registerSignIn } from './resources/sign-in.ts'
+import { registerSignInTrials } from './resources/sign-in-trials.ts'
 import { registerTargetGroups } from './resources/target-groups.ts'
 import { registerTargets } from './resources/targets.ts'
 import { registerTickets } from './resources/tickets.ts'
@@ -116,6 +118,8 @@ const RESOURCES = [
   registerTimeframes,
   registerExternalAuths,
   registerAuthDomains,
+  registerSignInTrials,
+  registerPersons,
   registerExport,
   registerImport,
   registerHostKeys,

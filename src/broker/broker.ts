@@ -41,6 +41,7 @@ import type { Logger } from '../host/log.ts'
 import { openAuthorities } from '../identity/authorities.ts'
 import { forgeableServers } from '../identity/methods/radius/forgeable.ts'
 import { PersonCheck } from '../identity/person-check.ts'
+import { Trials } from '../identity/trials.ts'
 import { Slack } from '../memory/slack.ts'
 import { placeText } from '../model/database.ts'
 import { AuditRetention } from '../recording-service/audit-retention.ts'
@@ -719,6 +720,7 @@ export class Broker {
       rotation: this.#rotation,
       identities: this.#parts.identities,
       shownTickets: this.#parts.shownTickets,
+      trials: new Trials({ store: this.#parts.store, registry: this.#parts.methods, now: Date.now }),
       passwords: this.#parts.passwords,
       factors: this.#parts.factors,
       audit: this.#audit,

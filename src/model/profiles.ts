@@ -13,6 +13,8 @@ export interface Profile {
   rights: ProfileRights
   /** Of its users; absent: none. */
   secondFactor?: FactorPolicy
+  /** Seconds for which a code counts for the client's address; absent: none. */
+  secondFactorRemember?: number
   isFactory: boolean
 }
 

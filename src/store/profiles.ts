@@ -14,6 +14,7 @@ export const PROFILE_FIELDS = {
   profile_name: column('name', 'name_key'),
   description: column('text', 'description'),
   second_factor: column('label', 'second_factor'),
+  second_factor_remember: column('integer', 'second_factor_remember'),
   is_factory: column('flag', 'is_factory'),
   id: column('id', 'id'),
 }
@@ -39,13 +40,14 @@ export function profileRepository(context: StoreContext): ProfileRepository {
           rights: JSON.stringify(object.rights),
           is_factory: 0,
           second_factor: object.secondFactor ?? 'none',
+          second_factor_remember: object.secondFactorRemember ?? 0,
         })
         .execute()
     },
 
     change: async (tx, id, change, old) => {
       // The rights are built in, and not the way to sign in for them.
-      const isPolicy = Object.keys(change).every((key) => key === 'secondFactor')
+      const isPolicy = Object.keys(change).every((key) => key.startsWith('secondFactor'))
       if (old.isFactory && !isPolicy) throw new FactoryError(TYPE, old.profileName, 'changed')
       await setColumns(tx, 'profiles', id, {
         profile_name: change.profileName,
@@ -53,6 +55,7 @@ export function profileRepository(context: StoreContext): ProfileRepository {
         description: change.description,
         rights: change.rights && JSON.stringify(change.rights),
         second_factor: change.secondFactor,
+        second_factor_remember: change.secondFactorRemember,
       })
       if (change.profileName !== undefined) {
         const profile = { profile: change.profileName }
@@ -119,6 +122,7 @@ function profile(row: ProfileRow): Profile {
     description: row.description,
     rights,
     ...(row.second_factor === 'required' && { secondFactor: 'required' as const }),
+    ...(row.second_factor_remember > 0 && { secondFactorRemember: row.second_factor_remember }),
     isFactory: row.is_factory !== 0,
   }
 }

@@ -16,6 +16,7 @@ export const USER_GROUP_FIELDS = {
   group_name: column('name', 'name_key'),
   description: column('text', 'description'),
   second_factor: column('label', 'second_factor'),
+  second_factor_remember: column('integer', 'second_factor_remember'),
   users: related('name', {
     value: sql.ref('user_groups.id'),
     from: sql`user_group_members as m inner join users as u on u.id = m.user_id and u.auth_domain_id is null`,
@@ -54,6 +55,7 @@ export function userGroupRepository(context: StoreContext): Repository<UserGroup
           name_key: nameKey(object.groupName),
           description: object.description,
           second_factor: object.secondFactor ?? 'none',
+          second_factor_remember: object.secondFactorRemember ?? 0,
         })
         .execute()
       await setUsers(tx, id, object.userIds)
@@ -66,6 +68,7 @@ export function userGroupRepository(context: StoreContext): Repository<UserGroup
         name_key: key(change.groupName),
         description: change.description,
         second_factor: change.secondFactor,
+        second_factor_remember: change.secondFactorRemember,
       })
       if (change.userIds !== undefined) await setUsers(tx, id, change.userIds)
       if (change.timeframeIds !== undefined) await setTimeframes(tx, id, change.timeframeIds)
@@ -154,6 +157,7 @@ function userGroup(row: UserGroupRow & { users: string; timeframes: string }): U
     description: row.description,
     userIds: list(row.users),
     ...(row.second_factor === 'required' && { secondFactor: 'required' as const }),
+    ...(row.second_factor_remember > 0 && { secondFactorRemember: row.second_factor_remember }),
     ...(timeframeIds.length > 0 && { timeframeIds }),
   }
 }

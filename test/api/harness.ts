@@ -23,6 +23,7 @@ import { MethodRegistry } from '../../src/identity/methods/registry.ts'
 import { SecondFactors } from '../../src/identity/second-factor/second-factors.ts'
 import { SharedLockout } from '../../src/identity/shared-lockout.ts'
 import { ShownTickets } from '../../src/identity/shown-tickets.ts'
+import { Trials } from '../../src/identity/trials.ts'
 import type { ProfileName } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { Deletion } from '../../src/recording-service/deletion.ts'
@@ -163,6 +164,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       external: new External({ store, registry }),
     }),
     factors,
+    trials: new Trials({ store, registry, now: () => clock.now }),
     audit: heardAudit,
     sessionControl: {
       async kill(id, reason, by) {

@@ -33,6 +33,7 @@ const PROGRAMS = {
   less: 'less',
   lftp: 'lftp',
   oathtool: 'oathtool',
+  zbarimg: 'zbar-tools',
   openssl: 'openssl',
   plink: 'putty-tools',
   pscp: 'putty-tools',

@@ -22,6 +22,7 @@ import type { Identities } from '../../identity/chain.ts'
 import type { PasswordHasher } from '../../identity/password.ts'
 import type { SecondFactors } from '../../identity/second-factor/second-factors.ts'
 import type { ShownTickets } from '../../identity/shown-tickets.ts'
+import type { Trials } from '../../identity/trials.ts'
 import type { Id } from '../../model/objects.ts'
 import type { Deletion } from '../../recording-service/deletion.ts'
 import type { RecordingExports } from '../../recording-service/exports.ts'
@@ -74,6 +75,7 @@ export interface ApiDeps {
   >
   identities: Pick<Identities, 'authenticate' | 'answer' | 'abandon'>
   shownTickets: Pick<ShownTickets, 'areTaken' | 'negotiate'>
+  trials: Pick<Trials, 'ofAuth' | 'ofDomain'>
   factors: Pick<SecondFactors, 'statusOf' | 'begin' | 'confirm' | 'renew' | 'remove'>
   passwords: Pick<PasswordHasher, 'hash' | 'policy'>
   audit: Audit

@@ -265,6 +265,8 @@ export interface ErrorDetail {
 export interface ErrorChallenge {
   id: string
   message: string
+  /** For an authenticator, as a QR code. */
+  uri?: string
   prompts: { text: string; echo: boolean }[]
 }
 

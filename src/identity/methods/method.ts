@@ -79,6 +79,8 @@ export interface TestStep {
   ok: boolean
   /** Says the finding; for a failure: the expected, the actual, and the remedy. */
   detail: string
+  /** Groups of the person, where this step has found them. */
+  groups?: readonly string[]
 }
 
 export interface TestRequest {
