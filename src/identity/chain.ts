@@ -343,7 +343,11 @@ export class Identities {
     }
     if (!holder || flaw || attempt === 'locked')
       return await this.#attempts.reject(attempt, flaw ?? 'unknown_user')
-    const step = await this.#withFactor(await this.#byKey(holder, place, request.source), request.source)
+    const byKey = await andThen(await this.#byKey(holder, place, request.source), async (value) => ({
+      result: 'accepted',
+      value: signature!.userVerified ? { ...value, isUserVerified: true } : value,
+    }))
+    const step = await this.#withFactor(byKey, request.source)
     return await this.#settle(step, attempt, this.#dialogueOf(request, place))
   }
 

@@ -71,6 +71,8 @@ export interface Proved {
   recoveryCodesLeft?: number
   /** Set if no one-time code was asked for, since one was right from the same address. */
   isFactorRemembered?: boolean
+  /** Set if the token of the SSH key has checked a PIN or a finger. */
+  isUserVerified?: boolean
 }
 
 export type Outcome =

@@ -68,6 +68,8 @@ export interface UserGroup {
   secondFactor?: FactorPolicy
   /** Seconds for which a code counts for the client's address; absent: none. */
   secondFactorRemember?: number
+  /** Whether an SSH key counts as both factors whose token has checked a PIN or a finger. */
+  secondFactorKeys?: boolean
   /** Its authorizations count while one of them holds; absent: always. */
   timeframeIds?: Id[]
 }

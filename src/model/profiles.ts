@@ -15,6 +15,8 @@ export interface Profile {
   secondFactor?: FactorPolicy
   /** Seconds for which a code counts for the client's address; absent: none. */
   secondFactorRemember?: number
+  /** Whether an SSH key counts as both factors whose token has checked a PIN or a finger. */
+  secondFactorKeys?: boolean
   isFactory: boolean
 }
 

@@ -38,6 +38,7 @@ import * as externalAuths from './migrations/0033-external-auths.ts'
 import * as secondFactors from './migrations/0034-second-factors.ts'
 import * as factorPolicies from './migrations/0035-factor-policies.ts'
 import * as rememberedFactors from './migrations/0036-remembered-factors.ts'
+import * as keysAsFactors from './migrations/0037-keys-as-factors.ts'
 
 /** In order; a released migration is never changed, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -75,6 +76,7 @@ export const MIGRATIONS: readonly Migration[] = [
   secondFactors,
   factorPolicies,
   rememberedFactors,
+  keysAsFactors,
 ]
 
 /** Schema version of a database that this program has opened. */

@@ -20,13 +20,13 @@ const requiring = keptQuery((db: Db, userId: Id, profile: string) =>
   db
     .selectFrom('user_group_members as m')
     .innerJoin('user_groups as g', 'g.id', 'm.group_id')
-    .select('g.second_factor_remember as remember')
+    .select(['g.second_factor_remember as remember', 'g.second_factor_keys as keys'])
     .where('m.user_id', '=', userId)
     .where('g.second_factor', '=', 'required')
     .unionAll(
       db
         .selectFrom('profiles')
-        .select('second_factor_remember as remember')
+        .select(['second_factor_remember as remember', 'second_factor_keys as keys'])
         .where('profile_name', '=', profile)
         .where('second_factor', '=', 'required'),
     ),
@@ -62,7 +62,10 @@ export function secondFactorRepository({ db }: StoreContext): SecondFactorReposi
     async policyOf({ id, profile }) {
       const rows = await requiring(db, id, profile)
       if (rows.length === 0) return undefined
-      return { rememberS: Math.min(...rows.map(({ remember }) => remember)) }
+      return {
+        rememberS: Math.min(...rows.map(({ remember }) => remember)),
+        areKeysEnough: rows.every(({ keys }) => keys !== 0),
+      }
     },
 
     remember: ({ id: user_id, secretRevision: secret_revision = 0 }, address, since) =>

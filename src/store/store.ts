@@ -190,10 +190,18 @@ export interface StoredFactor {
   recoveryCodes: number
 }
 
+/** The strictest of several policies that require a second factor. */
+export interface FactorRules {
+  /** Seconds for which a right code counts for the client's address. */
+  rememberS: number
+  /** Whether an SSH key counts as both factors whose token has checked a PIN or a finger. */
+  areKeysEnough: boolean
+}
+
 export interface SecondFactorRepository {
   find(userId: Id): Promise<StoredFactor | undefined>
   /** Returns the policy of the user's profile and groups that require a second factor, or undefined if none does. */
-  policyOf(user: Pick<User, 'id' | 'profile'>): Promise<{ rememberS: number } | undefined>
+  policyOf(user: Pick<User, 'id' | 'profile'>): Promise<FactorRules | undefined>
   /** Notes that a code was right from this address, in place of the oldest of too many. */
   remember(user: Pick<User, 'id' | 'secretRevision'>, address: string, now: number): Promise<void>
   /** Whether one was right there since then, and the user has the same secrets. A later one than now does not count. */

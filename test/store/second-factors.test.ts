@@ -91,11 +91,11 @@ it('are required by a group or the profile, and go with their user', async () =>
     userIds: [user.id],
     secondFactor: 'required',
   })
-  expect(await other.secondFactors.policyOf(user)).toEqual({ rememberS: 0 })
+  expect(await other.secondFactors.policyOf(user)).toEqual({ rememberS: 0, areKeysEnough: false })
   await userGroups.update(group.id, { secondFactor: 'none' })
   expect(await secondFactors.policyOf(user)).toBeUndefined()
   await profiles.update((await profiles.find(user.profile))!.id, { secondFactor: 'required' })
-  expect(await other.secondFactors.policyOf(user)).toEqual({ rememberS: 0 })
+  expect(await other.secondFactors.policyOf(user)).toEqual({ rememberS: 0, areKeysEnough: false })
   await enrol()
   await users.remove(user.id)
   expect(await secondFactors.find(user.id)).toBeUndefined()
@@ -105,14 +105,19 @@ it('are required by a group or the profile, and go with their user', async () =>
 it('are remembered by address as long as the strictest policy says', async () => {
   const { profiles, secondFactors, userGroups } = temp.store
   const profile = (await profiles.find(user.profile))!
-  const group = { description: '', userIds: [user.id], secondFactor: 'required' as const }
+  const group = {
+    description: '',
+    userIds: [user.id],
+    secondFactor: 'required' as const,
+    secondFactorKeys: true,
+  }
   await userGroups.create({ groupName: 'g', ...group, secondFactorRemember: 600 })
   await userGroups.create({ groupName: 'long', ...group, secondFactorRemember: 6000 })
   // Without the requirement it does not count.
   await profiles.update(profile.id, { secondFactorRemember: 1 })
-  expect(await other.secondFactors.policyOf(user)).toEqual({ rememberS: 600 })
+  expect(await other.secondFactors.policyOf(user)).toEqual({ rememberS: 600, areKeysEnough: true })
   await profiles.update(profile.id, { secondFactor: 'required' })
-  expect(await other.secondFactors.policyOf(user)).toEqual({ rememberS: 1 })
+  expect(await other.secondFactors.policyOf(user)).toEqual({ rememberS: 1, areKeysEnough: false })
   const at = (address: string, since: number, now: number) =>
     other.secondFactors.isRemembered(user, address, { since, now })
   // There is no factor yet.

@@ -25,11 +25,16 @@ const remember = Type.Integer({
   description:
     'seconds for which no code is asked for again after a right one from the same address; 0, unless given: none',
 })
+const factorKeys = Type.Boolean({
+  description:
+    'an SSH key (FIDO) counts as both factors when its token has checked a PIN or a finger; false, unless given',
+})
 const Create = exact({
   profile_name: profileName,
   description: Type.Optional(text('what the profile is for')),
   second_factor: Type.Optional(secondFactor),
   second_factor_remember: Type.Optional(remember),
+  second_factor_keys: Type.Optional(factorKeys),
   rights: Type.Optional(partial(rights)),
 })
 const Update = partial(Create)
@@ -39,9 +44,10 @@ const View = exact({
   description: Type.String(),
   second_factor: secondFactor,
   second_factor_remember: remember,
+  second_factor_keys: factorKeys,
   rights,
   is_factory: Type.Boolean({
-    description: 'there from the first start: read only but for second_factor and second_factor_remember',
+    description: 'there from the first start: read only but for second_factor and its options',
   }),
   amounts_to: Type.Array(oneOf(AMOUNTS, 'what they come to'), {
     description: 'what the rights amount to beside their names; docs/api.md says how. Read only',
@@ -63,6 +69,7 @@ export function profileResource(context: ResourceContext) {
       ...(body.second_factor_remember !== undefined && {
         secondFactorRemember: body.second_factor_remember,
       }),
+      ...(body.second_factor_keys !== undefined && { secondFactorKeys: body.second_factor_keys }),
       ...(body.rights !== undefined && { rights: rightsFrom({ ...own?.rights, ...body.rights }) }),
     }
   }
@@ -110,6 +117,7 @@ export function profileResource(context: ResourceContext) {
       description: profile.description,
       second_factor: profile.secondFactor ?? 'none',
       second_factor_remember: profile.secondFactorRemember ?? 0,
+      second_factor_keys: profile.secondFactorKeys ?? false,
       rights: profile.rights,
       is_factory: profile.isFactory,
       amounts_to: amountsOf(profile.rights),

@@ -23,11 +23,16 @@ const remember = Type.Integer({
   description:
     'seconds for which no code is asked for again after a right one from the same address; 0, unless given: none',
 })
+const factorKeys = Type.Boolean({
+  description:
+    'an SSH key (FIDO) counts as both factors when its token has checked a PIN or a finger; false, unless given',
+})
 const Create = exact({
   group_name: groupName,
   description: Type.Optional(text('what the group is for')),
   second_factor: Type.Optional(secondFactor),
   second_factor_remember: Type.Optional(remember),
+  second_factor_keys: Type.Optional(factorKeys),
   users: Type.Optional(names('members')),
   timeframes: Type.Optional(timeframes),
 })
@@ -38,6 +43,7 @@ const View = exact({
   description: Type.String(),
   second_factor: secondFactor,
   second_factor_remember: remember,
+  second_factor_keys: factorKeys,
   users: names('members'),
   timeframes,
 })
@@ -57,6 +63,7 @@ export function userGroupResource(context: ResourceContext) {
       ...(body.second_factor_remember !== undefined && {
         secondFactorRemember: body.second_factor_remember,
       }),
+      ...(body.second_factor_keys !== undefined && { secondFactorKeys: body.second_factor_keys }),
       ...(body.timeframes !== undefined && {
         timeframeIds: await referredIds(store.timeframes, 'timeframes', body.timeframes),
       }),
@@ -91,6 +98,7 @@ export function userGroupResource(context: ResourceContext) {
       description: group.description,
       second_factor: group.secondFactor ?? 'none',
       second_factor_remember: group.secondFactorRemember ?? 0,
+      second_factor_keys: group.secondFactorKeys ?? false,
       users: await read.users(group.userIds),
       timeframes: await read.timeframes(group.timeframeIds ?? [ALL_THE_TIME]),
     }),

@@ -106,9 +106,10 @@ export class SecondFactors {
    * address.
    */
   async after(proved: Proved, source: string): Promise<Step<Proved>> {
-    const { user } = proved
+    const { user, isUserVerified } = proved
     const isEnrolled = (await this.#rows.find(user.id))?.enrolled !== undefined
     const policy = await this.#rows.policyOf(user)
+    if (isUserVerified && policy?.areKeysEnough) return { result: 'accepted', value: proved }
     if (isEnrolled) {
       const rememberMs = (policy?.rememberS ?? 0) * 1000
       if (await this.#isRemembered(user, source, rememberMs))

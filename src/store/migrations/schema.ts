@@ -76,6 +76,7 @@ export interface GroupRow extends NamedRow {
 export interface UserGroupRow extends GroupRow {
   second_factor: string
   second_factor_remember: number
+  second_factor_keys: Flag
 }
 
 export interface TimeframeRow extends NamedRow {
@@ -185,6 +186,7 @@ export interface ProfileRow extends NamedRow {
   is_factory: Flag
   second_factor: string
   second_factor_remember: number
+  second_factor_keys: Flag
 }
 
 export interface CheckoutPolicyRow extends NamedRow {
