@@ -111,6 +111,7 @@ export const PEER_PACKAGES = [
   'samba-dsdb-modules',
   'tshark',
   'libauthen-tacacsplus-perl',
+  'prometheus',
 ]
 
 const LOCK = '/run/lock/sallyport-peers.lock'

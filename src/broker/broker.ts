@@ -250,6 +250,7 @@ export class Broker {
       isDatabaseAway: () => reach.away !== undefined,
       pendingApprovals: () => parts.store.approvals.pending(),
       secrets: () => parts.store.secretJobs.figures(Date.now()),
+      certificateEnds: () => this.#keys.ends,
       takeDelays: () => this.#fronts?.takeDelays() ?? [],
       ...(this.#uploader && { uploads: this.#uploadMetrics(this.#uploader) }),
     })
@@ -734,7 +735,7 @@ export class Broker {
       randomBytes,
       admit: (server) => admitByHeader(server, 'https', this.#proxyHeaders),
       trustedProxies: () => this.#config.trustedProxies,
-      tls: await this.#keys.tls(hostname, listen.https),
+      tls: await this.#keys.tls('https', hostname, listen.https),
       // The addresses are shown below; requests are logged as events.
       logger: this.#options.logger.child({}, { level: 'warn' }),
       metrics: {
@@ -864,7 +865,7 @@ export class Broker {
     const authorities = openAuthorities(config.ssh)
     const tls =
       this.#api && config.listen.https
-        ? await this.#keys.tls(config.hostname, config.listen.https)
+        ? await this.#keys.tls('https', config.hostname, config.listen.https)
         : undefined
     if (tls) createSecureContext(tls)
     return () => {

@@ -76,6 +76,7 @@ const PROGRAMS = {
   weston: 'weston',
   'freerdp-shadow-cli': 'freerdp2-shadow-x11',
   xfreerdp: 'freerdp2-x11',
+  promtool: 'prometheus',
   'winpr-hash': 'winpr-utils',
   rdesktop: 'rdesktop',
   xrdp: 'xrdp',
