@@ -39,6 +39,7 @@ import * as secondFactors from './migrations/0034-second-factors.ts'
 import * as factorPolicies from './migrations/0035-factor-policies.ts'
 import * as rememberedFactors from './migrations/0036-remembered-factors.ts'
 import * as keysAsFactors from './migrations/0037-keys-as-factors.ts'
+import * as onePerson from './migrations/0038-one-person.ts'
 
 /** In order; a released migration is never changed, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -77,6 +78,7 @@ export const MIGRATIONS: readonly Migration[] = [
   factorPolicies,
   rememberedFactors,
   keysAsFactors,
+  onePerson,
 ]
 
 /** Schema version of a database that this program has opened. */
