@@ -718,6 +718,7 @@ export class Broker {
       rotation: this.#rotation,
       identities: this.#parts.identities,
       shownTickets: this.#parts.shownTickets,
+      bearers: this.#parts.bearers,
       passwords: this.#parts.passwords,
       factors: this.#parts.factors,
       audit: this.#audit,
