@@ -721,6 +721,7 @@ export class Broker {
       identities: this.#parts.identities,
       shownTickets: this.#parts.shownTickets,
       trials: new Trials({ store: this.#parts.store, registry: this.#parts.methods, now: Date.now }),
+      bearers: this.#parts.bearers,
       passwords: this.#parts.passwords,
       factors: this.#parts.factors,
       audit: this.#audit,

@@ -151,6 +151,14 @@ export function intersection(a: ProfileRights, b: ProfileRights): ProfileRights 
   return Object.fromEntries(FEATURES.map((feature) => [feature, lower(feature)])) as ProfileRights
 }
 
+/** Returns the rights that any of them has: per feature the highest level. */
+export function union(all: readonly ProfileRights[]): ProfileRights {
+  return all.reduce((a, b) => {
+    const higher = (feature: Feature): Level => (reaches(a[feature], b[feature]) ? a[feature] : b[feature])
+    return Object.fromEntries(FEATURES.map((feature) => [feature, higher(feature)])) as ProfileRights
+  }, NOTHING)
+}
+
 /**
  * Whether `own` has every right of `other`. Users may not grant a profile that exceeds their own, nor gain
  * one by setting another user's password.

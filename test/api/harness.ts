@@ -16,6 +16,7 @@ import { Approvals } from '../../src/gate/approvals.ts'
 import type { Hold } from '../../src/gate/holds.ts'
 import { TicketOffice } from '../../src/gate/ticket-office.ts'
 import { Tickets } from '../../src/gate/tickets.ts'
+import { Bearers } from '../../src/identity/bearers.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { External } from '../../src/identity/external.ts'
 import { sealHash } from '../../src/identity/hashes.ts'
@@ -163,6 +164,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       registry,
       external: new External({ store, registry }),
     }),
+    bearers: new Bearers({ store, registry, now: Date.now }),
     factors,
     trials: new Trials({ store, registry, now: () => clock.now }),
     audit: heardAudit,

@@ -18,6 +18,7 @@ import type { Watching } from '../../gate/live.ts'
 import type { Watcher } from '../../gate/live-session.ts'
 import type { TicketOffice } from '../../gate/ticket-office.ts'
 import type { Basis } from '../../identity/basis.ts'
+import type { Bearers } from '../../identity/bearers.ts'
 import type { Identities } from '../../identity/chain.ts'
 import type { PasswordHasher } from '../../identity/password.ts'
 import type { SecondFactors } from '../../identity/second-factor/second-factors.ts'
@@ -74,6 +75,7 @@ export interface ApiDeps {
     'attempted' | 'change' | 'changes' | 'changeDomain' | 'freed' | 'isChanging' | 'onReturn'
   >
   identities: Pick<Identities, 'authenticate' | 'answer' | 'abandon'>
+  bearers: Pick<Bearers, 'judge'>
   shownTickets: Pick<ShownTickets, 'areTaken' | 'negotiate'>
   trials: Pick<Trials, 'ofAuth' | 'ofDomain'>
   factors: Pick<SecondFactors, 'statusOf' | 'begin' | 'confirm' | 'renew' | 'remove'>

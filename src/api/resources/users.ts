@@ -10,9 +10,9 @@ import type { ProfileRights } from '../../model/profile-rights.ts'
 import { covers } from '../../model/profiles.ts'
 import { Secret } from '../../model/secret.ts'
 import type { Store } from '../../store/store.ts'
-import { rightsOf } from '../access/authenticate.ts'
 import { type ApiRequest, callerOf, requireRight } from '../access/caller.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
+import { rightsOf } from '../access/profile-rights.ts'
 import { refuseUnboundWay, widensSignIn } from '../access/ways-in.ts'
 import { registerCollection } from '../collection/collection.ts'
 import { localUsers, type Names, placeFields, referred, referredIds } from '../collection/references.ts'
@@ -111,7 +111,14 @@ export function userResource(context: ResourceContext) {
   const methodsOf = async (names: readonly string[]): Promise<string[]> => {
     const found = names.map(async (one, at) => {
       if ((USER_AUTHS as readonly string[]).includes(one)) return one
-      return (await referred(store.externalAuths, `user_auths/${at}`, one)).authenticationName
+      const auth = await referred(store.externalAuths, `user_auths/${at}`, one)
+      if (auth.type === 'OIDC')
+        throw fieldError(
+          'invalid_field',
+          `user_auths/${at}`,
+          `"${one}" takes tokens of persons of a domain only`,
+        )
+      return auth.authenticationName
     })
     return [...new Set(await Promise.all(found))]
   }
