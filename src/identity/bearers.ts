@@ -26,7 +26,7 @@ export type BearerOutcome =
       user: User
       /** Name of the external authentication. */
       by: string
-      /** Profiles of the token's scopes, whose rights are the most it gives; undefined: it is limited by none. */
+      /** Profiles of the token's scopes, whose rights are the most it gives; absent if scopes limit nothing. */
       profiles?: string[]
     }
   /** Why, for administrators. */

@@ -61,7 +61,7 @@ const NAMES = {
 } as const satisfies Record<keyof AuthDomainAttributes, keyof typeof Attributes>
 const ATTRIBUTES = Object.entries(NAMES) as [keyof AuthDomainAttributes, keyof typeof Attributes][]
 
-/** Tokens come with requests: names and codes are asked of nobody. @throws ApiError `invalid_field` */
+/** Refuses what would need a question: tokens come with requests. @throws ApiError `invalid_field` */
 function refuseQuestions(type: AuthDomain['type'], body: Static<typeof Update>): void {
   if (type !== 'OIDC') return
   const flaw = 'persons of type OIDC sign in by tokens: no name is looked for, and nothing can be asked'

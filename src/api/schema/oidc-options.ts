@@ -21,8 +21,8 @@ export const Oidc = partial(
       'at+jwt (RFC 9068) unless given; jwt for others, such as those of CI jobs, which need bound_claims',
     ),
     user_claim: Type.String({
-      pattern: `^${CLAIM}$`,
-      description: 'claim with the name of the person or job; sub unless given',
+      pattern: `^(${CLAIM})?$`,
+      description: 'claim with the name of the person or job; sub unless given, or empty',
     }),
     bound_claims: lines(
       'CLAIM=VALUE: a token must have each of these claims, with one of the values named for it',
@@ -46,7 +46,7 @@ export function oidcOptionsOf(body: Static<typeof Oidc>, old: OidcOptions | unde
     issuer: body.issuer ?? old?.issuer ?? '',
     audience: body.audience ?? old?.audience ?? '',
     tokenType: body.token_type ?? old?.tokenType ?? 'at+jwt',
-    userClaim: body.user_claim ?? old?.userClaim ?? 'sub',
+    userClaim: (body.user_claim ?? old?.userClaim) || 'sub',
     boundClaims: body.bound_claims ?? old?.boundClaims ?? [],
     scopes: body.scopes ?? old?.scopes ?? [],
     ...(caCertificates !== undefined && { caCertificates }),

@@ -73,7 +73,7 @@ export interface ShownTicket {
   answer: Uint8Array
 }
 
-/** What an access token is worth. `reason` is for administrators. */
+/** The verdict on an access token. `reason` is for administrators. */
 export type BearerAnswer =
   | { result: 'accepted'; person: Person; scopes: string[]; isMultiFactor: boolean }
   | { result: 'rejected' | 'unavailable'; reason: string }

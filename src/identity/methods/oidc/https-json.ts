@@ -8,7 +8,7 @@ export const MAX_ANSWER = 256 * 1024
 const MAX_HEADERS = 16 * 1024
 
 export interface JsonSource {
-  /** PEM of the authorities; undefined: the system's. */
+  /** PEM of the authorities, or undefined for the system's. */
   caCertificates: string | undefined
   /** Milliseconds for all of the answer. */
   timeoutMs: number

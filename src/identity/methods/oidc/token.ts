@@ -13,7 +13,7 @@ const MAX_TEXT = 255
 export const CLOCK_SKEW = 30
 /** Seconds after which a token is too old, whatever its end. */
 export const MAX_AGE = 86_400
-/** With a public key only: neither `none` nor a code that whoever knows the public key can compute. */
+/** With a public key only: neither `none` nor a code that can be computed from the public key. */
 export const ALGORITHMS = [
   'RS256',
   'RS384',
