@@ -20,6 +20,7 @@ export const PEER_PACKAGES = [
   'openssh-client',
   'openssl',
   'oathtool',
+  'zbar-tools',
   'rsync',
   'lftp',
   'sshfs',
@@ -110,6 +111,7 @@ export const PEER_PACKAGES = [
   'samba-dsdb-modules',
   'tshark',
   'libauthen-tacacsplus-perl',
+  'prometheus',
 ]
 
 const LOCK = '/run/lock/sallyport-peers.lock'

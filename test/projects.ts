@@ -51,6 +51,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/control/control.test.ts',
     'test/csv/{commands,table}.test.ts',
     'test/dns/resolver.test.ts',
+    'test/drawing/qr.test.ts',
     'test/gate/{certificates,touched,withdrawn}.test.ts',
     'test/identity/methods/**/*.test.ts',
     'test/kerberos/peers.test.ts',

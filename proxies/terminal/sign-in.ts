@@ -10,6 +10,7 @@ import type { TerminalProtocol } from '../../src/model/rights.ts'
 import { MAX_AUTH_TRIES } from '../session/limits.ts'
 import { INTERNAL } from '../wording/errors.ts'
 import { LineInput, printable } from '../wording/line-input.ts'
+import { instructionLines } from '../wording/round.ts'
 import type { TerminalClient } from './client.ts'
 
 /** Lines that may be typed before the sign-in, empty ones included. */
@@ -135,8 +136,8 @@ export class TerminalSignIn {
     }
   }
 
-  async #answers({ id, title, instructions, prompts }: Challenge): Promise<AuthenticateRequest['proof']> {
-    const lines = [title, instructions].flatMap((text) => (text === '' ? [] : text.split('\n')))
+  async #answers({ id, title, prompts, ...shown }: Challenge): Promise<AuthenticateRequest['proof']> {
+    const lines = [...(title === '' ? [] : [title]), ...instructionLines(shown)]
     for (const line of lines) this.#client.show(`${printable(line)}\r\n`)
     const answers: string[] = []
     for (const { text, echo } of prompts) {

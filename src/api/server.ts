@@ -11,6 +11,7 @@ import { isTrusted } from '../balancers/forwarded.ts'
 import { jsonText } from '../model/json-text.ts'
 import { LongAnswers } from './access/answers.ts'
 import { authenticate } from './access/authenticate.ts'
+import { bearerOf } from './access/bearer.ts'
 import { holderOf } from './access/caller.ts'
 import type { Context } from './access/context.ts'
 import { needOf, satisfies } from './access/guard.ts'
@@ -24,7 +25,7 @@ import { Connections } from './http/connections.ts'
 import { refuseCrossSite } from './http/cross-site.ts'
 import type { Api, ApiDeps } from './http/deps.ts'
 import { ApiError } from './http/errors.ts'
-import { answerClientError, answerError, isGone } from './http/failures.ts'
+import { answerClientError, answerError, errorCodeOf, isGone } from './http/failures.ts'
 import { jsonFlaw } from './http/json.ts'
 import {
   CONNECTIONS_KEPT,
@@ -64,6 +65,7 @@ import { registerInvitations } from './resources/invitations.ts'
 import { registerLive } from './resources/live.ts'
 import { registerMatches } from './resources/matches.ts'
 import { registerPasswordChangePolicies } from './resources/password-change-policies.ts'
+import { registerPersons } from './resources/persons.ts'
 import { registerProfiles } from './resources/profiles.ts'
 import { registerRecordings } from './resources/recordings.ts'
 import { registerRetention } from './resources/retention.ts'
@@ -72,6 +74,7 @@ import { registerSecretChanges } from './resources/secret-changes.ts'
 import { registerServices } from './resources/services.ts'
 import { registerSessions } from './resources/sessions.ts'
 import { registerSignIn } from './resources/sign-in.ts'
+import { registerSignInTrials } from './resources/sign-in-trials.ts'
 import { registerTargetGroups } from './resources/target-groups.ts'
 import { registerTargets } from './resources/targets.ts'
 import { registerTickets } from './resources/tickets.ts'
@@ -116,6 +119,8 @@ const RESOURCES = [
   registerTimeframes,
   registerExternalAuths,
   registerAuthDomains,
+  registerSignInTrials,
+  registerPersons,
   registerExport,
   registerImport,
   registerHostKeys,
@@ -187,6 +192,8 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   }
   app.setErrorHandler((error, request, reply) => {
     if (!request.caller && connections.refused(request.socket)) endWith(request, reply)
+    if (bearerOf(request) !== undefined && errorCodeOf(error) === 'authentication_required')
+      reply.header('www-authenticate', 'Bearer error="invalid_token"')
     answerError(error, request, reply)
     // Fastify does not report an answer that cannot be sent: count it here.
     if (isGone(request)) count(request, reply)

@@ -41,6 +41,7 @@ import type { Logger } from '../host/log.ts'
 import { openAuthorities } from '../identity/authorities.ts'
 import { forgeableServers } from '../identity/methods/radius/forgeable.ts'
 import { PersonCheck } from '../identity/person-check.ts'
+import { Trials } from '../identity/trials.ts'
 import { Slack } from '../memory/slack.ts'
 import { placeText } from '../model/database.ts'
 import { AuditRetention } from '../recording-service/audit-retention.ts'
@@ -249,6 +250,7 @@ export class Broker {
       isDatabaseAway: () => reach.away !== undefined,
       pendingApprovals: () => parts.store.approvals.pending(),
       secrets: () => parts.store.secretJobs.figures(Date.now()),
+      certificateEnds: () => this.#keys.ends,
       takeDelays: () => this.#fronts?.takeDelays() ?? [],
       ...(this.#uploader && { uploads: this.#uploadMetrics(this.#uploader) }),
     })
@@ -718,6 +720,8 @@ export class Broker {
       rotation: this.#rotation,
       identities: this.#parts.identities,
       shownTickets: this.#parts.shownTickets,
+      trials: new Trials({ store: this.#parts.store, registry: this.#parts.methods, now: Date.now }),
+      bearers: this.#parts.bearers,
       passwords: this.#parts.passwords,
       factors: this.#parts.factors,
       audit: this.#audit,
@@ -732,7 +736,7 @@ export class Broker {
       randomBytes,
       admit: (server) => admitByHeader(server, 'https', this.#proxyHeaders),
       trustedProxies: () => this.#config.trustedProxies,
-      tls: await this.#keys.tls(hostname, listen.https),
+      tls: await this.#keys.tls('https', hostname, listen.https),
       // The addresses are shown below; requests are logged as events.
       logger: this.#options.logger.child({}, { level: 'warn' }),
       metrics: {
@@ -862,7 +866,7 @@ export class Broker {
     const authorities = openAuthorities(config.ssh)
     const tls =
       this.#api && config.listen.https
-        ? await this.#keys.tls(config.hostname, config.listen.https)
+        ? await this.#keys.tls('https', config.hostname, config.listen.https)
         : undefined
     if (tls) createSecureContext(tls)
     return () => {

@@ -1,6 +1,7 @@
 /** The lowest parts of the broker, which the command line beside it uses too. */
 import type { Config } from '../config/config.ts'
 import { openDataFolder, shareKeys } from '../host/data-folder.ts'
+import { Bearers } from '../identity/bearers.ts'
 import { Identities } from '../identity/chain.ts'
 import { External } from '../identity/external.ts'
 import { sealClearHashes } from '../identity/hashes.ts'
@@ -26,6 +27,7 @@ export interface Foundation {
   /** Servers that judge sign-ins. */
   methods: MethodRegistry
   shownTickets: ShownTickets
+  bearers: Bearers
   recordingService: RecordingService
   /** Closes the store; nothing of this may be used afterwards. */
   close(): Promise<void>
@@ -63,6 +65,7 @@ export async function openFoundation(
       factors,
     )
     const shownTickets = new ShownTickets({ store, registry: methods, external, identities })
+    const bearers = new Bearers({ store, registry: methods, now: Date.now })
     const { objectStore } = config.recordings
     const recordingService = new RecordingService({
       root: config.recordings.directory,
@@ -79,7 +82,18 @@ export async function openFoundation(
       await opened.close()
       release()
     }
-    return { store, vault, identities, passwords, factors, methods, shownTickets, recordingService, close }
+    return {
+      store,
+      vault,
+      identities,
+      passwords,
+      factors,
+      methods,
+      shownTickets,
+      bearers,
+      recordingService,
+      close,
+    }
   } catch (error) {
     await store?.close()
     release()

@@ -47,6 +47,8 @@ interface Given {
 export class FrontKeys {
   readonly #options: FrontKeysOptions
   #hostKeys: Promise<HostKey[]> | undefined
+  /** When the certificates that listeners show end, in seconds since the epoch, by listener. */
+  readonly ends = new Map<string, number>()
 
   constructor(options: FrontKeysOptions) {
     this.#options = options
@@ -83,9 +85,23 @@ export class FrontKeys {
 
   /**
    * Returns the configured certificate and key, or else the bastion's own, self-signed for `hostname`. One of
-   * the bastion's own that has expired is made anew.
+   * the bastion's own that has expired is made anew. Notes under the name of the listener when it ends.
    */
-  async tls(hostname: string, configured: { certificate?: string; key?: string }): Promise<TlsFiles> {
+  async tls(
+    listener: string,
+    hostname: string,
+    configured: { certificate?: string; key?: string },
+  ): Promise<TlsFiles> {
+    const files = await this.#tls(hostname, configured)
+    try {
+      this.ends.set(listener, Date.parse(new X509Certificate(files.cert).validTo) / 1000)
+    } catch {
+      // It fails with its reason where it is used: until then the listener shows the one before.
+    }
+    return files
+  }
+
+  async #tls(hostname: string, configured: { certificate?: string; key?: string }): Promise<TlsFiles> {
     if (configured.certificate !== undefined && configured.key !== undefined) {
       return { cert: readFileSync(configured.certificate, 'utf8'), key: readFileSync(configured.key, 'utf8') }
     }

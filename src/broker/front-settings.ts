@@ -22,16 +22,16 @@ export async function frontSettings(
     ...(listen.ssh && { ssh: await sshSettings(config, keys, warn) }),
     ...(telnet && { telnet: { allow: telnet.allow } }),
     ...(rlogin && { rlogin: { allow: rlogin.allow } }),
-    ...(telnets && { telnets: { tls: await keys.tls(hostname, telnets) } }),
+    ...(telnets && { telnets: { tls: await keys.tls('telnets', hostname, telnets) } }),
     ...(vnc && {
       vnc: {
-        tls: await keys.tls(hostname, vnc),
+        tls: await keys.tls('vnc', hostname, vnc),
         rsaKey: await keys.vncKey(),
         types: vnc.securityTypes,
         allowClear: vnc.allowClear,
       },
     }),
-    ...(rdp && { rdp: { tls: await keys.tls(hostname, rdp), nla: rdp.nla } }),
+    ...(rdp && { rdp: { tls: await keys.tls('rdp', hostname, rdp), nla: rdp.nla } }),
   }
 }
 
@@ -67,6 +67,8 @@ async function sshSettings(
     ssh.hostCertificates,
     hostKeys.map((key) => key.public),
   )
+  if (certificates.length === 0) keys.ends.delete('ssh')
+  else keys.ends.set('ssh', Math.min(...certificates.map(({ validBefore }) => validBefore)) / 1000)
   const valid = certificates.filter((certificate) => {
     const { isValid, warning } = validityOf(certificate, Date.now())
     if (warning !== undefined) warn(warning)

@@ -11,6 +11,8 @@ import { eventMetrics } from '../audit/sinks/metrics.ts'
 import type { SecretFigures } from '../store/store.ts'
 
 const PATH = '/metrics'
+/** Sums of other gauges of prom-client, with names that Prometheus keeps for counters. */
+const MISNAMED = ['resources', 'handles', 'requests'].map((kind) => `sallyport_nodejs_active_${kind}_total`)
 /** A scraper sends one short request. */
 const REQUEST_TIMEOUT_MS = 10_000
 const MAX_CONNECTIONS = 32
@@ -28,6 +30,8 @@ export interface MetricsOptions {
   pendingApprovals: () => Promise<number>
   /** Returns the longest delay of each session worker's event loop since the last call, in milliseconds. */
   takeDelays: () => readonly number[]
+  /** Returns when the certificates of the listeners end, in seconds since the epoch, by listener. */
+  certificateEnds: () => ReadonlyMap<string, number>
   /** Returns figures of secrets whose domains change them. */
   secrets: () => Promise<Pick<SecretFigures, 'overdue' | 'mismatch' | 'unknown'>>
   /** Absent without an object store. */
@@ -52,12 +56,14 @@ export function createMetrics({
   isDatabaseAway,
   pendingApprovals,
   takeDelays,
+  certificateEnds,
   secrets,
   uploads,
 }: MetricsOptions) {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry, prefix: 'sallyport_' })
+  for (const name of MISNAMED) registry.removeSingleMetric(name)
 
   new Gauge({
     name: 'sallyport_build_info',
@@ -116,6 +122,17 @@ export function createMetrics({
     },
   })
 
+  new Gauge({
+    name: 'sallyport_certificate_expiry_timestamp_seconds',
+    help: 'When the certificate of a listener ends, in seconds since the epoch; of the host certificates of SSH the first.',
+    labelNames: ['listener'],
+    registers,
+    collect() {
+      this.reset()
+      for (const [listener, end] of certificateEnds()) this.set({ listener }, end)
+    },
+  })
+
   // Named as prom-client names the broker's own.
   new Gauge({
     name: 'sallyport_worker_eventloop_lag_max_seconds',
@@ -132,12 +149,12 @@ export function createMetrics({
     new Gauge({
       name,
       help,
-      labelNames: ['sink'],
+      labelNames: ['sink', 'receiver'],
       registers,
       collect() {
         this.reset()
         for (const [i, feed] of feeds().entries()) {
-          this.set({ sink: `${i}-${feed.sink.type}` }, feed[figure])
+          this.set({ sink: `${i}-${feed.sink.type}`, receiver: feed.sink.address }, feed[figure])
         }
       },
     })

@@ -104,6 +104,8 @@ export interface Challenge {
   id: string
   title: string
   instructions: string
+  /** An URI for an authenticator, shown as a QR code, too. */
+  uri?: string
   prompts: { text: string; echo: boolean }[]
   /** For clients that cannot be prompted: how they get on without. */
   hint?: string

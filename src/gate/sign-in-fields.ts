@@ -39,22 +39,22 @@ export function serverFields(names: readonly string[]): FieldsOf<'auth.unavailab
   return { object_type: 'external authentication', object: names.join(', ') }
 }
 
-/** Records a sign-in, and the recovery code that it used up. */
+/** Records a sign-in, and the recovery code that it used up, or the one-time code that it did without. */
 export async function recordSuccess(
   audit: Audit,
   fields: FieldsOf<'auth.success'>,
-  { user: { userName: user, profile }, by, recoveryCodesLeft: count }: Proved,
+  { user: { userName: user, profile }, by, recoveryCodesLeft: count, isFactorRemembered }: Proved,
 ): Promise<void> {
   await audit.record('auth.success', { ...fields, ...(by && serverFields(by)), user, profile })
-  if (count === undefined) return
   const { client_ip, client_port, protocol } = fields
-  await audit.record('factor.recovery', {
+  const same = {
     user,
     ...(client_ip !== undefined && { client_ip }),
     ...(client_port !== undefined && { client_port }),
     ...(protocol !== undefined && { protocol }),
-    count,
-  })
+  }
+  if (count !== undefined) await audit.record('factor.recovery', { ...same, count })
+  if (isFactorRemembered) await audit.record('factor.remembered', same)
 }
 
 /** Names what a dialogue belongs to: the connection, and the login string on it. */
@@ -66,7 +66,14 @@ export function ownerOf({ login, protocol, source }: AuthenticateRequest): strin
 export function roundOf({
   challenge: id,
   message: instructions,
+  uri,
   prompts,
 }: Extract<Outcome, { result: 'challenge' }>): Challenge {
-  return { id, title: '', instructions, prompts: prompts.map(({ text, echo }) => ({ text, echo })) }
+  return {
+    id,
+    title: '',
+    instructions,
+    ...(uri !== undefined && { uri }),
+    prompts: prompts.map(({ text, echo }) => ({ text, echo })),
+  }
 }

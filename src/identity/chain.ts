@@ -295,7 +295,8 @@ export class Identities {
         // Not held while a person types: each answer is an attempt, and the dialogue has one failure at most.
         await this.#attempts.cancel(attempt)
         const challenge = this.#dialogues.open({ ...dialogue, round })
-        return { result: 'challenge', challenge, message: round.message, prompts: round.prompts }
+        const { message, uri, prompts } = round
+        return { result: 'challenge', challenge, message, ...(uri !== undefined && { uri }), prompts }
       }
     }
   }

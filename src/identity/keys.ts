@@ -8,7 +8,7 @@ import { isSound, type Place } from './places.ts'
 import type { Proved, Refusal, SignIn } from './sign-in.ts'
 import { type SignedRequest, verifySignedRequest } from './signature.ts'
 import { flawOfMethod } from './standing.ts'
-import type { Step } from './steps.ts'
+import { andThen, type Step } from './steps.ts'
 
 const METHOD: UserAuth = 'local_sshkey'
 const UNKNOWN = { result: 'rejected', reason: 'unknown_user' } as const
@@ -54,7 +54,13 @@ export class Keys {
     if (!flaw && offered?.certificate && signature) {
       flaw = this.#options.authorities().flawOfSignature(offered.certificate, signature)
     }
-    if (found.result === 'accepted' && !flaw) return await this.#accept(found.value, place, request.source)
+    if (found.result === 'accepted' && signature && !flaw) {
+      const accepted = await this.#accept(found.value, place, request.source)
+      return await andThen(accepted, async (value) => ({
+        result: 'accepted',
+        value: signature.userVerified ? { ...value, isUserVerified: true } : value,
+      }))
+    }
     if (!isLocked) await this.#pretend(place, flaw)
     return { result: 'rejected', reason: flaw ?? 'unknown_user' }
   }

@@ -69,6 +69,10 @@ export interface Proved {
   by?: readonly string[]
   /** Recovery codes that are left; absent if none was used up. */
   recoveryCodesLeft?: number
+  /** Set if no one-time code was asked for, since one was right from the same address. */
+  isFactorRemembered?: boolean
+  /** Set if the token of the SSH key has checked a PIN or a finger. */
+  isUserVerified?: boolean
 }
 
 export type Outcome =
@@ -77,7 +81,13 @@ export type Outcome =
   /** `locks`: this failure starts a lock-out, which has its own event. */
   | { result: 'rejected'; reason: Refusal; locks: boolean }
   /** A further round; `challenge` is the id that the answers repeat. */
-  | { result: 'challenge'; challenge: string; message: string; prompts: readonly MethodPrompt[] }
+  | {
+      result: 'challenge'
+      challenge: string
+      message: string
+      uri?: string
+      prompts: readonly MethodPrompt[]
+    }
   /** No server could judge, which counts as no failure. `server`: name of the external authentication. */
   | { result: 'unavailable'; server: string; reason: string; isHidden: boolean }
 

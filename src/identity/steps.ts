@@ -13,6 +13,8 @@ export type Step<T> =
 /** One round of prompts; ended by exactly one of `next` and `close`. */
 export interface Round<T> {
   message: string
+  /** An URI for an authenticator, to be shown as a QR code, too. */
+  uri?: string
   prompts: readonly MethodPrompt[]
   next(answers: readonly Secret[]): Promise<Step<T>>
   close(): void
@@ -27,6 +29,7 @@ export async function andThen<T, U>(step: Step<T>, next: (value: T) => Promise<S
     result: 'challenge',
     round: {
       message: round.message,
+      ...(round.uri !== undefined && { uri: round.uri }),
       prompts: round.prompts,
       next: async (answers) => andThen(await round.next(answers), next),
       close: () => round.close(),

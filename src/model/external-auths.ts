@@ -4,7 +4,7 @@
  */
 import type { Id } from './objects.ts'
 
-export const EXTERNAL_AUTH_TYPES = ['LDAP', 'RADIUS', 'TACACS', 'KERBEROS'] as const
+export const EXTERNAL_AUTH_TYPES = ['LDAP', 'RADIUS', 'TACACS', 'KERBEROS', 'OIDC'] as const
 export type ExternalAuthType = (typeof EXTERNAL_AUTH_TYPES)[number]
 
 export interface ExternalServer {
@@ -79,11 +79,29 @@ export interface KerberosOptions {
   servicePrincipal: string
 }
 
+export interface OidcOptions {
+  /** https URL, as `iss` of each token has it. */
+  issuer: string
+  /** Value that `aud` of each token must hold. */
+  audience: string
+  /** `at+jwt`: access tokens of RFC 9068. `jwt`: others, such as those of jobs, which must be bound by claims. */
+  tokenType: 'at+jwt' | 'jwt'
+  /** Claim with the name. */
+  userClaim: string
+  /** Each `CLAIM=VALUE`: all these claims, each with one of its values. */
+  boundClaims: string[]
+  /** Each `SCOPE=PROFILE`. Empty: scopes say nothing. */
+  scopes: string[]
+  /** PEM; absent: the system's authorities. */
+  caCertificates?: string
+}
+
 export type ExternalAuth =
   | (Common & { type: 'LDAP'; options: LdapOptions })
   | (Common & { type: 'RADIUS'; options: RadiusOptions })
   | (Common & { type: 'TACACS'; options: TacacsOptions })
   | (Common & { type: 'KERBEROS'; options: KerberosOptions })
+  | (Common & { type: 'OIDC'; options: OidcOptions })
 
 /** Names of the sealed secrets of each type. `keytab` is base64. */
 export const EXTERNAL_AUTH_SECRETS = {
@@ -91,6 +109,7 @@ export const EXTERNAL_AUTH_SECRETS = {
   RADIUS: ['shared_secret'],
   TACACS: ['shared_secret'],
   KERBEROS: ['keytab'],
+  OIDC: [],
 } as const satisfies Record<ExternalAuthType, readonly string[]>
 
 export const AUTH_DOMAIN_LANGUAGES = ['en', 'fr', 'de', 'es'] as const

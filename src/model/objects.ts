@@ -55,6 +55,8 @@ export type ProfileName = (typeof PROFILES)[number]
 
 /** Whether sign-ins need a second factor of the bastion's own. */
 export const FACTOR_POLICIES = ['none', 'required'] as const
+/** A month. */
+export const MAX_REMEMBERED_S = 31 * 86_400
 export type FactorPolicy = (typeof FACTOR_POLICIES)[number]
 
 export interface UserGroup {
@@ -64,6 +66,10 @@ export interface UserGroup {
   userIds: Id[]
   /** Of its members; absent: none. */
   secondFactor?: FactorPolicy
+  /** Seconds for which a code counts for the client's address; absent: none. */
+  secondFactorRemember?: number
+  /** Whether an SSH key counts as both factors whose token has checked a PIN or a finger. */
+  secondFactorKeys?: boolean
   /** Its authorizations count while one of them holds; absent: always. */
   timeframeIds?: Id[]
 }

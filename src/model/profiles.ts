@@ -13,6 +13,10 @@ export interface Profile {
   rights: ProfileRights
   /** Of its users; absent: none. */
   secondFactor?: FactorPolicy
+  /** Seconds for which a code counts for the client's address; absent: none. */
+  secondFactorRemember?: number
+  /** Whether an SSH key counts as both factors whose token has checked a PIN or a finger. */
+  secondFactorKeys?: boolean
   isFactory: boolean
 }
 
@@ -145,6 +149,14 @@ export function reaches(level: Level, needed: Level): boolean {
 export function intersection(a: ProfileRights, b: ProfileRights): ProfileRights {
   const lower = (feature: Feature): Level => (reaches(a[feature], b[feature]) ? b[feature] : a[feature])
   return Object.fromEntries(FEATURES.map((feature) => [feature, lower(feature)])) as ProfileRights
+}
+
+/** Returns the rights that any of them has: per feature the highest level. */
+export function union(all: readonly ProfileRights[]): ProfileRights {
+  return all.reduce((a, b) => {
+    const higher = (feature: Feature): Level => (reaches(a[feature], b[feature]) ? a[feature] : b[feature])
+    return Object.fromEntries(FEATURES.map((feature) => [feature, higher(feature)])) as ProfileRights
+  }, NOTHING)
 }
 
 /**

@@ -4,7 +4,7 @@
  * SQL (store/searchable.ts) or evaluated on an object (evaluate.ts), with the same result.
  */
 import { equalForm, type Fields, type Kind, likeForm, spanOf, timeOf } from './fields.ts'
-import { type Comparison, type Expression, SearchError } from './grammar.ts'
+import { type Comparison, type Expression, type Order, SearchError } from './grammar.ts'
 
 /** Value of `${name}`. Undefined if the name is known, but this caller has no value for it. */
 export type Variables = Readonly<Record<string, string | undefined>>
@@ -27,8 +27,8 @@ export type Test =
    * end.
    */
   | { type: 'like'; parts: string[] }
-  /** Times from `from` until before `to`. */
-  | { type: 'within'; from: number; to: number }
+  /** Integers and times from `from` until before `to`; one of them may be open. */
+  | { type: 'within'; from?: number; to?: number }
   /** Any of these values, in the kind's form for `=`. */
   | { type: 'among'; values: readonly string[] }
 
@@ -52,9 +52,59 @@ export function bind(search: Search, fields: Fields): Condition {
     const known = `one of the fields ${Object.keys(fields).join(', ')}`
     throw new SearchError('field', expression.at.field, known, `"${expression.field}"`)
   }
-  const test = expression.operator === '=' ? equals : like
   const { kind } = field
-  return { type: 'test', field: expression.field, kind, test: test(expression, kind, variables) }
+  return { type: 'test', field: expression.field, kind, test: testOf(expression, kind, variables) }
+}
+
+function testOf(comparison: Comparison, kind: Kind, variables: Variables): Test {
+  const { operator } = comparison
+  if (operator === '=') return equals(comparison, kind, variables)
+  if (operator === '~') return like(comparison, kind, variables)
+  return ordered(comparison, operator, kind, variables)
+}
+
+function ordered(comparison: Comparison, order: Order, kind: Kind, variables: Variables): Test {
+  if (kind !== 'integer' && kind !== 'time') {
+    const operators = kind === 'flag' ? '"="' : '"=" or "~"'
+    throw new SearchError(
+      'value',
+      comparison.at.operator,
+      `${operators} for "${comparison.field}"`,
+      `"${order}"`,
+    )
+  }
+  const text = comparison.value.map((piece) => textOf(piece, comparison, variables)).join('')
+  const span = kind === 'integer' ? integerSpan(text) : timeSpan(text)
+  if (!span) {
+    const expected =
+      kind === 'integer' ? 'an integer' : 'a time, or the beginning of one, such as 2031-12-31T23'
+    throw badValue(comparison, expected, text)
+  }
+  switch (order) {
+    case '<':
+      return { type: 'within', to: span.from }
+    case '<=':
+      return { type: 'within', to: span.to }
+    case '>':
+      return { type: 'within', from: span.to }
+    case '>=':
+      return { type: 'within', from: span.from }
+  }
+}
+
+interface Span {
+  from: number
+  to: number
+}
+
+function integerSpan(text: string): Span | undefined {
+  return INTEGER.test(text) ? { from: Number(text), to: Number(text) + 1 } : undefined
+}
+
+/** Returns the millisecond of a time, or all those that begin so: `begin>2031-06` is after that month. */
+export function timeSpan(text: string): Span | undefined {
+  const time = timeOf(text)
+  return time === undefined ? spanOf(text) : { from: time, to: time + 1 }
 }
 
 function equals(comparison: Comparison, kind: Kind, variables: Variables): Test {

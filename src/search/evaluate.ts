@@ -44,9 +44,14 @@ function valuesAt(value: unknown, path: readonly string[]): unknown[] {
 
 function passes(value: unknown, kind: Kind, test: Exclude<Test, { type: 'empty' }>): boolean {
   if (test.type === 'among') return test.values.includes(String(value))
+  if (typeof value === 'number' && test.type === 'within') return isWithin(value, test)
   if (typeof value !== 'string') return test.type === 'equals' && value === test.value
   if (test.type === 'like') return isLike(likeForm(kind, value), test.parts)
   if (kind !== 'time') return test.type === 'equals' && equalForm(kind, value) === test.value
   const time = Date.parse(value)
-  return test.type === 'equals' ? time === test.value : test.from <= time && time < test.to
+  return test.type === 'equals' ? time === test.value : isWithin(time, test)
+}
+
+function isWithin(value: number, { from, to }: { from?: number; to?: number }): boolean {
+  return (from === undefined || from <= value) && (to === undefined || value < to)
 }

@@ -6,8 +6,9 @@ import { nameKey } from '../model/names.ts'
  * - `label`: a word, or a name stored without its key: without regard to the case of a to z
  * - `text`: `=` letter by letter, `~` without regard to the case of a to z
  * - `id`: an id, without regard to case
- * - `flag`, `integer`: `=` only
- * - `time`: RFC 3339; `~` accepts the beginning of one
+ * - `flag`: `=` only
+ * - `integer`: `=`, `<`, `<=`, `>`, `>=`
+ * - `time`: RFC 3339; `~`, `<`, `<=`, `>`, `>=` accept the beginning of one in UTC
  */
 export type Kind = 'name' | 'label' | 'text' | 'id' | 'flag' | 'integer' | 'time'
 

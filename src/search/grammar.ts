@@ -3,7 +3,8 @@
 /** The grammar as in the reference. A variable's value is only ever text. */
 export const GRAMMAR = `expression  = conjunction { "||" conjunction }
 conjunction = condition { "&&" condition }
-condition   = "(" expression ")" | field ( "=" | "~" ) value
+condition   = "(" expression ")" | field operator value
+operator    = "=" | "~" | "<" | "<=" | ">" | ">="
 field       = name { "." name }
 value       = piece { piece }                       no white space between them
 piece       = word | quoted | "\${" name "}"
@@ -22,7 +23,10 @@ export const MAX_PATTERNS = 8
 /** Wildcards in one value. */
 export const MAX_WILDCARDS = 8
 
-export type Operator = '=' | '~'
+/** Operators for integers and times. */
+export const ORDER = ['<', '<=', '>', '>='] as const
+export type Order = (typeof ORDER)[number]
+export type Operator = '=' | '~' | Order
 
 export type Piece =
   | { type: 'text'; text: string }

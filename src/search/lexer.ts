@@ -1,13 +1,13 @@
 /** Splits text into tokens of the search grammar. */
-import { MAX_EXPRESSION, type Piece, SearchError } from './grammar.ts'
+import { MAX_EXPRESSION, type Operator, type Piece, SearchError } from './grammar.ts'
 
 export type Token =
-  | { type: '(' | ')' | '&&' | '||' | '=' | '~' | 'end'; from: number; to: number }
+  | { type: '(' | ')' | '&&' | '||' | Operator | 'end'; from: number; to: number }
   /** A part of a value; a word may also be a field's name. */
   | { type: 'word' | 'quoted' | 'variable'; from: number; to: number; pieces: Piece[] }
 
 const SPACE = /\s*/y
-const SYMBOL = /\(|\)|&&|\|\||=|~/y
+const SYMBOL = /\(|\)|&&|\|\||<=?|>=?|=|~/y
 /** A `$` belongs to a word (accounts of Windows machines end in one) unless it opens a variable. */
 const WORD = /(?:[^\s()"'=~&|!<>$]|\$(?!\{))+/uy
 const VARIABLE = /\$\{([A-Za-z][A-Za-z0-9_]*)\}/y
@@ -53,7 +53,8 @@ function tokenAt(text: string, from: number): Token {
     const pieces: Piece[] = [{ type: 'variable', name: variable[1] ?? '' }]
     return { type: 'variable', from, to: from + variable[0].length, pieces }
   }
-  const expected = 'a field, a value, "=", "~", "&&", "||" or parentheses (other characters in double quotes)'
+  const expected =
+    'a field, a value, "=", "~", "<", ">", "&&", "||" or parentheses (other characters in double quotes)'
   throw fault(from, expected, shown(text, { from, to: from + 1 }))
 }
 

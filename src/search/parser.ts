@@ -7,6 +7,7 @@ import {
   MAX_PATTERNS,
   MAX_WILDCARDS,
   type Operator,
+  ORDER,
   type Piece,
   SearchError,
 } from './grammar.ts'
@@ -68,7 +69,7 @@ class Parser {
       throw new SearchError('form', token.from, `at most ${MAX_COMPARISONS} comparisons`, 'one more')
     this.#next += 1
     const sign = this.#peek()
-    if (sign.type !== '=' && sign.type !== '~') throw this.#expected('"=" or "~" after the field')
+    if (!isOperator(sign.type)) throw this.#expected('"=", "~", "<", "<=", ">" or ">=" after the field')
     if (sign.type === '~') this.#patterns += 1
     if (this.#patterns > MAX_PATTERNS)
       throw new SearchError('form', sign.from, `at most ${MAX_PATTERNS} comparisons with "~"`, 'one more')
@@ -108,9 +109,13 @@ class Parser {
   }
 }
 
+function isOperator(type: Token['type']): type is Operator {
+  return type === '=' || type === '~' || (ORDER as readonly string[]).includes(type)
+}
+
 /** Returns the piece as literal text: only `~` has wildcards. */
 function literalIn(piece: Piece, operator: Operator): Piece {
-  return piece.type === 'wildcard' && operator === '=' ? { type: 'text', text: '*' } : piece
+  return piece.type === 'wildcard' && operator !== '~' ? { type: 'text', text: '*' } : piece
 }
 
 function append(pieces: Piece[], piece: Piece): void {

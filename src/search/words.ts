@@ -3,8 +3,7 @@
  * words of lines in an index beside it: the index evaluates each such comparison first, and the found
  * sessions replace it (Search.found).
  */
-import { type Search, textOf } from './bind.ts'
-import { spanOf } from './fields.ts'
+import { bind, type Search, textOf } from './bind.ts'
 import { type Comparison, type Expression, SearchError } from './grammar.ts'
 
 /** Searchable content of a session. */
@@ -43,7 +42,7 @@ export function contentComparisons(expression: Expression): Comparison[] {
 export function contentTestOf(comparison: Comparison, variables: Search['variables']): ContentTest {
   const { field, operator, at } = comparison
   if (!isContentField(field)) throw new TypeError(`${field} is no content field`)
-  if (operator !== '~') throw new SearchError('value', at.operator, `"~" for "${field}"`, '"="')
+  if (operator !== '~') throw new SearchError('value', at.operator, `"~" for "${field}"`, `"${operator}"`)
   const pieces = ['']
   for (const piece of comparison.value) {
     if (piece.type === 'wildcard') pieces.push('')
@@ -79,11 +78,14 @@ export function phrasesOf(pieces: readonly string[]): Phrase[] | string {
  */
 export function spanOfBegin({ expression, variables }: Search): { from: number; to: number } | undefined {
   const terms = expression.type === 'and' ? expression.terms : [expression]
+  const fields = { begin: { kind: 'time' } } as const
+  let span: { from: number; to: number } | undefined
   for (const term of terms) {
-    if (term.type !== 'comparison' || term.field !== 'begin' || term.operator !== '~') continue
-    const pieces = term.value.at(-1)?.type === 'wildcard' ? term.value.slice(0, -1) : term.value
-    const span = spanOf(pieces.map((piece) => textOf(piece, term, variables)).join(''))
-    if (span) return span
+    if (term.type !== 'comparison' || term.field !== 'begin') continue
+    const bound = bind({ expression: term, variables }, fields)
+    if (bound.type !== 'test' || bound.test.type !== 'within') continue
+    const { from = 0, to = Number.MAX_SAFE_INTEGER } = bound.test
+    span = { from: Math.max(from, span?.from ?? 0), to: Math.min(to, span?.to ?? Number.MAX_SAFE_INTEGER) }
   }
-  return undefined
+  return span
 }

@@ -37,6 +37,9 @@ import * as approvalScreens from './migrations/0032-approval-screens.ts'
 import * as externalAuths from './migrations/0033-external-auths.ts'
 import * as secondFactors from './migrations/0034-second-factors.ts'
 import * as factorPolicies from './migrations/0035-factor-policies.ts'
+import * as rememberedFactors from './migrations/0036-remembered-factors.ts'
+import * as keysAsFactors from './migrations/0037-keys-as-factors.ts'
+import * as onePerson from './migrations/0038-one-person.ts'
 
 /** In order; a released migration is never changed, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -73,6 +76,9 @@ export const MIGRATIONS: readonly Migration[] = [
   externalAuths,
   secondFactors,
   factorPolicies,
+  rememberedFactors,
+  keysAsFactors,
+  onePerson,
 ]
 
 /** Schema version of a database that this program has opened. */

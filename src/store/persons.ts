@@ -4,6 +4,7 @@ import { groupKey } from '../model/group-names.ts'
 import { lookKey, nameKey, userNameError } from '../model/names.ts'
 import type { Id, User } from '../model/objects.ts'
 import { inTransaction } from './engine/commits.ts'
+import { isUniqueViolation } from './engine/errors.ts'
 import { keptQuery } from './engine/kept-query.ts'
 import { insertRow } from './engine/kept-rows.ts'
 import { setLinks } from './links.ts'
@@ -15,15 +16,41 @@ import { likeRow, select, USER_FIELDS, user } from './users.ts'
 /** The fallback: for persons without another mapping. */
 const ANY = '*'
 
+/** Fields by which persons can be searched for. */
+export const PERSON_FIELDS = {
+  user_name: USER_FIELDS.user_name,
+  display_name: USER_FIELDS.display_name,
+  email: USER_FIELDS.email,
+  profile: USER_FIELDS.profile,
+  ssh_public_keys: USER_FIELDS.ssh_public_keys,
+  is_disabled: USER_FIELDS.is_disabled,
+  groups: USER_FIELDS.groups,
+  id: USER_FIELDS.id,
+}
+/** Sign-ins of one person at once, of which the first has to write a row. */
+const MAX_ATTEMPTS = 3
+
 export function personRepository({ db, newId }: StoreContext): PersonRepository {
   return {
     list: (page, domainId) =>
-      listed(select(db).where('auth_domain_id', '=', domainId), user, USER_FIELDS, ['user_name'], page),
+      listed(select(db).where('auth_domain_id', '=', domainId), user, PERSON_FIELDS, ['user_name'], page),
 
     signedIn: async (domainId, person) => {
       const kept = await unchangedPerson(db, domainId, person)
       if (kept) return kept
-      return await inTransaction(db, (tx) => signIn(tx, newId, domainId, person))
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await inTransaction(db, (tx) => signIn(tx, newId, domainId, person))
+        } catch (error) {
+          // Another process has made the same person since.
+          if (!isUniqueViolation(error) || MAX_ATTEMPTS <= attempt) throw error
+        }
+      }
+    },
+
+    mappedTo: async (domainId, groups) => {
+      const given = await mapped(db, domainId, groups)
+      return given && { groupIds: given.groups, profile: given.profile }
     },
 
     suspend: async (id) => {

@@ -5,7 +5,7 @@ import { FactoryError, MissingReferenceError } from './engine/errors.ts'
 import { keptQuery } from './engine/kept-query.ts'
 import type { Db, ProfileRow, StoreContext } from './migrations/schema.ts'
 import { namedRepository } from './named.ts'
-import { key, refuseInUse, setColumns, type Tx } from './query.ts'
+import { flag, key, refuseInUse, setColumns, type Tx } from './query.ts'
 import { column } from './searchable.ts'
 import type { ProfileRepository } from './store.ts'
 
@@ -14,6 +14,8 @@ export const PROFILE_FIELDS = {
   profile_name: column('name', 'name_key'),
   description: column('text', 'description'),
   second_factor: column('label', 'second_factor'),
+  second_factor_remember: column('integer', 'second_factor_remember'),
+  second_factor_keys: column('flag', 'second_factor_keys'),
   is_factory: column('flag', 'is_factory'),
   id: column('id', 'id'),
 }
@@ -39,13 +41,15 @@ export function profileRepository(context: StoreContext): ProfileRepository {
           rights: JSON.stringify(object.rights),
           is_factory: 0,
           second_factor: object.secondFactor ?? 'none',
+          second_factor_remember: object.secondFactorRemember ?? 0,
+          second_factor_keys: object.secondFactorKeys ? 1 : 0,
         })
         .execute()
     },
 
     change: async (tx, id, change, old) => {
       // The rights are built in, and not the way to sign in for them.
-      const isPolicy = Object.keys(change).every((key) => key === 'secondFactor')
+      const isPolicy = Object.keys(change).every((key) => key.startsWith('secondFactor'))
       if (old.isFactory && !isPolicy) throw new FactoryError(TYPE, old.profileName, 'changed')
       await setColumns(tx, 'profiles', id, {
         profile_name: change.profileName,
@@ -53,6 +57,8 @@ export function profileRepository(context: StoreContext): ProfileRepository {
         description: change.description,
         rights: change.rights && JSON.stringify(change.rights),
         second_factor: change.secondFactor,
+        second_factor_remember: change.secondFactorRemember,
+        second_factor_keys: flag(change.secondFactorKeys),
       })
       if (change.profileName !== undefined) {
         const profile = { profile: change.profileName }
@@ -119,6 +125,8 @@ function profile(row: ProfileRow): Profile {
     description: row.description,
     rights,
     ...(row.second_factor === 'required' && { secondFactor: 'required' as const }),
+    ...(row.second_factor_remember > 0 && { secondFactorRemember: row.second_factor_remember }),
+    ...(row.second_factor_keys !== 0 && { secondFactorKeys: true }),
     isFactory: row.is_factory !== 0,
   }
 }

@@ -117,7 +117,10 @@ function passes(value: Sql, kind: Kind, test: Exclude<Test, { type: 'empty' }>):
       return kind === 'label' ? sql`lower(${value}) = ${wanted}` : sql`${value} = ${wanted}`
     }
     case 'within':
-      return sql`(${value} >= ${test.from} and ${value} < ${test.to})`
+      if (test.to === undefined) return sql`${value} >= ${test.from}`
+      return test.from === undefined
+        ? sql`${value} < ${test.to}`
+        : sql`(${value} >= ${test.from} and ${value} < ${test.to})`
     case 'among':
       return isAmong(value, test.values)
     case 'like': {

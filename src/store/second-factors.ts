@@ -20,17 +20,28 @@ const requiring = keptQuery((db: Db, userId: Id, profile: string) =>
   db
     .selectFrom('user_group_members as m')
     .innerJoin('user_groups as g', 'g.id', 'm.group_id')
-    .select('g.id')
+    .select(['g.second_factor_remember as remember', 'g.second_factor_keys as keys'])
     .where('m.user_id', '=', userId)
     .where('g.second_factor', '=', 'required')
     .unionAll(
       db
         .selectFrom('profiles')
-        .select('id')
+        .select(['second_factor_remember as remember', 'second_factor_keys as keys'])
         .where('profile_name', '=', profile)
         .where('second_factor', '=', 'required'),
     ),
 )
+
+const remembered = keptQuery((db: Db, userId: Id, address: string) =>
+  db
+    .selectFrom('remembered_factors')
+    .select(['since', 'secret_revision'])
+    .where('user_id', '=', userId)
+    .where('address', '=', address),
+)
+
+/** Addresses of one user from which no code is asked for. */
+const MAX_ADDRESSES = 16
 
 export function secondFactorRepository({ db }: StoreContext): SecondFactorRepository {
   return {
@@ -48,8 +59,49 @@ export function secondFactorRepository({ db }: StoreContext): SecondFactorReposi
       )
     },
 
-    async isRequired({ id, profile }) {
-      return (await requiring(db, id, profile)).length > 0
+    async policyOf({ id, profile }) {
+      const rows = await requiring(db, id, profile)
+      if (rows.length === 0) return undefined
+      return {
+        rememberS: Math.min(...rows.map(({ remember }) => remember)),
+        areKeysEnough: rows.every(({ keys }) => keys !== 0),
+      }
+    },
+
+    remember: ({ id: user_id, secretRevision: secret_revision = 0 }, address, since) =>
+      inTransaction(db, async (tx) => {
+        // Locks the factor, with which the rest is removed.
+        const factor = await tx
+          .updateTable('second_factors')
+          .set({ tries: 0 })
+          .where('user_id', '=', user_id)
+          .executeTakeFirstOrThrow()
+        if (factor.numUpdatedRows === 0n) return
+        const fresh = { since, secret_revision }
+        await tx
+          .insertInto('remembered_factors')
+          .values({ user_id, address, ...fresh })
+          .onConflict((conflict) => conflict.columns(['user_id', 'address']).doUpdateSet(fresh))
+          .execute()
+        const kept = tx
+          .selectFrom('remembered_factors')
+          .select('address')
+          .where('user_id', '=', user_id)
+          .orderBy('since', 'desc')
+          .orderBy('address')
+          .limit(MAX_ADDRESSES)
+        await tx
+          .deleteFrom('remembered_factors')
+          .where('user_id', '=', user_id)
+          .where('address', 'not in', kept)
+          .execute()
+      }),
+
+    async isRemembered({ id, secretRevision = 0 }, address, { since, now }) {
+      const [row] = await remembered(db, id, address)
+      return (
+        row !== undefined && row.secret_revision === secretRevision && since < row.since && row.since <= now
+      )
     },
 
     async begin(userId, sealed, time) {

@@ -190,10 +190,26 @@ export interface StoredFactor {
   recoveryCodes: number
 }
 
+/** The strictest of several policies that require a second factor. */
+export interface FactorRules {
+  /** Seconds for which a right code counts for the client's address. */
+  rememberS: number
+  /** Whether an SSH key counts as both factors whose token has checked a PIN or a finger. */
+  areKeysEnough: boolean
+}
+
 export interface SecondFactorRepository {
   find(userId: Id): Promise<StoredFactor | undefined>
-  /** Whether the user's profile, or a group of theirs, requires a second factor. */
-  isRequired(user: Pick<User, 'id' | 'profile'>): Promise<boolean>
+  /** Returns the policy of the user's profile and groups that require a second factor, or undefined if none does. */
+  policyOf(user: Pick<User, 'id' | 'profile'>): Promise<FactorRules | undefined>
+  /** Notes that a code was right from this address, in place of the oldest of too many. */
+  remember(user: Pick<User, 'id' | 'secretRevision'>, address: string, now: number): Promise<void>
+  /** Whether one was right there since then, and the user has the same secrets. A later one than now does not count. */
+  isRemembered(
+    user: Pick<User, 'id' | 'secretRevision'>,
+    address: string,
+    time: { since: number; now: number },
+  ): Promise<boolean>
   /** Begins an enrolment, in place of one that was not confirmed; false if the user is enrolled. */
   begin(userId: Id, sealed: Uint8Array, time: number): Promise<boolean>
   /**
@@ -371,6 +387,8 @@ export interface PersonRepository {
    * mapping gives them anything, or if another user's name is or looks like theirs. Writes only what has changed.
    */
   signedIn(domainId: Id, person: ProvedPerson): Promise<User | undefined>
+  /** Returns what the mappings give to members of these groups, or undefined if none matches. */
+  mappedTo(domainId: Id, groups: readonly string[]): Promise<{ groupIds: Id[]; profile: string } | undefined>
   /** Disables a person until the next sign-in; their sessions end. */
   suspend(id: Id): Promise<void>
   /** Forgets a person. Returns false if the id is no person's. */

@@ -7,7 +7,7 @@ import { keptQuery } from './engine/kept-query.ts'
 import { setLinks } from './links.ts'
 import type { Db, StoreContext, UserGroupRow } from './migrations/schema.ts'
 import { namedRepository } from './named.ts'
-import { key, list, refuseInUse, requireIds, setColumns, type Tx } from './query.ts'
+import { flag, key, list, refuseInUse, requireIds, setColumns, type Tx } from './query.ts'
 import { column, related } from './searchable.ts'
 import type { Repository } from './store.ts'
 
@@ -16,6 +16,8 @@ export const USER_GROUP_FIELDS = {
   group_name: column('name', 'name_key'),
   description: column('text', 'description'),
   second_factor: column('label', 'second_factor'),
+  second_factor_remember: column('integer', 'second_factor_remember'),
+  second_factor_keys: column('flag', 'second_factor_keys'),
   users: related('name', {
     value: sql.ref('user_groups.id'),
     from: sql`user_group_members as m inner join users as u on u.id = m.user_id and u.auth_domain_id is null`,
@@ -54,6 +56,8 @@ export function userGroupRepository(context: StoreContext): Repository<UserGroup
           name_key: nameKey(object.groupName),
           description: object.description,
           second_factor: object.secondFactor ?? 'none',
+          second_factor_remember: object.secondFactorRemember ?? 0,
+          second_factor_keys: object.secondFactorKeys ? 1 : 0,
         })
         .execute()
       await setUsers(tx, id, object.userIds)
@@ -66,6 +70,8 @@ export function userGroupRepository(context: StoreContext): Repository<UserGroup
         name_key: key(change.groupName),
         description: change.description,
         second_factor: change.secondFactor,
+        second_factor_remember: change.secondFactorRemember,
+        second_factor_keys: flag(change.secondFactorKeys),
       })
       if (change.userIds !== undefined) await setUsers(tx, id, change.userIds)
       if (change.timeframeIds !== undefined) await setTimeframes(tx, id, change.timeframeIds)
@@ -154,6 +160,8 @@ function userGroup(row: UserGroupRow & { users: string; timeframes: string }): U
     description: row.description,
     userIds: list(row.users),
     ...(row.second_factor === 'required' && { secondFactor: 'required' as const }),
+    ...(row.second_factor_remember > 0 && { secondFactorRemember: row.second_factor_remember }),
+    ...(row.second_factor_keys !== 0 && { secondFactorKeys: true }),
     ...(timeframeIds.length > 0 && { timeframeIds }),
   }
 }

@@ -118,6 +118,8 @@ const GOOD: Readonly<Record<string, object>> = {
   'POST /approvals/:ref/reject': { comment: 'no' },
   'POST /approvals/:ref/cancel': { comment: 'no' },
   'POST /sessions/:ref/invitations': { mode: 'view', duration: 300 },
+  'POST /externalauths/:ref/test': { user_name: 'fritz' },
+  'POST /authdomains/:ref/test': { user_name: 'fritz' },
   'POST /users/:ref/totp': { password: 'x' },
   'POST /users/:ref/totp/confirm': { code: '123456' },
   'POST /users/:ref/totp/recoverycodes': { code: '123456' },

@@ -49,6 +49,12 @@ export async function searchEstate(h: Harness, cookie: string): Promise<void> {
     ['*', 'linux-admins', 'user'],
   ])
     await post('/authdomains/corp/mappings', { external_group, user_group, profile })
+  const corp = (await store.authDomains.find('corp'))!
+  for (const [userName, groups] of [
+    ['ann', ['cn=admins,dc=lab']],
+    ['ben', []],
+  ] as const)
+    await store.persons.signedIn(corp.id, { userName, stableId: userName, groups: [...groups] })
   for (const [device_name, host, description] of [
     ['srv1', '192.0.2.1', 'Web, Rack 7'],
     ['srv2', '192.0.2.2', 'web_rack 17'],

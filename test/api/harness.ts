@@ -16,6 +16,7 @@ import { Approvals } from '../../src/gate/approvals.ts'
 import type { Hold } from '../../src/gate/holds.ts'
 import { TicketOffice } from '../../src/gate/ticket-office.ts'
 import { Tickets } from '../../src/gate/tickets.ts'
+import { Bearers } from '../../src/identity/bearers.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { External } from '../../src/identity/external.ts'
 import { sealHash } from '../../src/identity/hashes.ts'
@@ -23,6 +24,7 @@ import { MethodRegistry } from '../../src/identity/methods/registry.ts'
 import { SecondFactors } from '../../src/identity/second-factor/second-factors.ts'
 import { SharedLockout } from '../../src/identity/shared-lockout.ts'
 import { ShownTickets } from '../../src/identity/shown-tickets.ts'
+import { Trials } from '../../src/identity/trials.ts'
 import type { ProfileName } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { Deletion } from '../../src/recording-service/deletion.ts'
@@ -162,7 +164,9 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       registry,
       external: new External({ store, registry }),
     }),
+    bearers: new Bearers({ store, registry, now: Date.now }),
     factors,
+    trials: new Trials({ store, registry, now: () => clock.now }),
     audit: heardAudit,
     sessionControl: {
       async kill(id, reason, by) {

@@ -48,6 +48,7 @@ const NAMES: Readonly<Record<string, string>> = {
   externalauths: 'directory',
   authdomains: 'corp',
   mappings: 'none',
+  persons: 'ann@corp',
   sessions: SESSION,
   approvals: APPROVAL,
 }

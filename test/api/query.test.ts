@@ -37,6 +37,8 @@ const BODIES: Readonly<Record<string, object>> = {
   'POST /approvals/:ref/cancel': { comment: 'no' },
   'POST /sessions/:ref/invitations': { mode: 'view', duration: 300 },
   'PUT /sessions/:ref/invitations/:invitation': { mode: 'view' },
+  'POST /externalauths/:ref/test': { user_name: 'fritz' },
+  'POST /authdomains/:ref/test': { user_name: 'fritz' },
   'POST /users/:ref/totp': { password: 'x' },
   'POST /users/:ref/totp/confirm': { code: '123456' },
   'POST /users/:ref/totp/recoverycodes': { code: '123456' },

@@ -58,7 +58,7 @@ it('is enrolled by the password and a first code, and asked for from then on', a
   const begun = await totp('POST', '', { password: PASSWORD })
   expect([begun.status, begun.body.uri]).toEqual([
     201,
-    `otpauth://totp/Sallyport:${NAME}?secret=${begun.body.secret}&issuer=Sallyport&algorithm=SHA1&digits=6&period=30`,
+    `otpauth://totp/Sallyport:${NAME}?secret=${begun.body.secret}&issuer=Sallyport`,
   ])
   expect((await begin()).status).toBe(200)
   expect((await totp('POST', '/confirm', { code: '000000' })).body.error).toBe('invalid_field')
@@ -204,7 +204,7 @@ it('who has to have one enrols in the dialogue of the next sign-in, and gets in 
   expect((await h.call('POST', '/usergroups', { cookie: admin, body })).body.second_factor).toBe('required')
   const asked = await begin()
   const secret = /^ {2}([A-Z2-7 ]+)$/m.exec(asked.body.challenge.message)![1]!.replaceAll(' ', '')
-  expect(asked.body.challenge.message).toContain(`?secret=${secret}&`)
+  expect(new URL(asked.body.challenge.uri).searchParams.get('secret')).toBe(secret)
   const wrong = await answerTo(asked, '000000')
   expect(wrong.body).toMatchObject({ error: 'second_factor_required' })
   const noted = await answerTo(wrong, codeNow(secret))
@@ -238,4 +238,40 @@ it('wrong first codes end the dialogue, and the next one has another secret', as
   const operator = await h.signIn('u-operator')
   const lifted = { cookie: operator, body: { second_factor: 'none' } }
   expect((await h.call('PUT', '/profiles/user', lifted)).status).toBe(403)
+})
+
+it('a right code is remembered for the address, as long as the policy says', async () => {
+  const { secret, codes } = await enrolled()
+  const body = {
+    group_name: 'careful',
+    users: [NAME],
+    second_factor: 'required',
+    second_factor_remember: 600,
+  }
+  const { body: group } = await h.call('POST', '/usergroups', { cookie: admin, body })
+  expect(group.second_factor_remember).toBe(600)
+  // A recovery code is for once.
+  expect((await signIn(codes[0]!)).status).toBe(200)
+  expect((await signIn(codeNow(secret))).status).toBe(200)
+  expect(await h.events('factor.remembered')).toEqual([])
+  h.clock.now += 599_999
+  expect((await begin()).status).toBe(200)
+  expect(await h.events('factor.remembered')).toMatchObject([
+    { user: NAME, protocol: 'HTTPS', client_ip: '127.0.0.1' },
+  ])
+  expect((await begin('wrong')).body.error).toBe('invalid_credentials')
+  // A sign-in without a code does not prolong it.
+  h.clock.now += 1
+  expect((await signIn(codeNow(secret))).status).toBe(200)
+  expect((await begin()).status).toBe(200)
+  await h.call('PUT', `/usergroups/${group.id}`, { cookie: admin, body: { second_factor_remember: 0 } })
+  expect((await begin()).body.error).toBe('second_factor_required')
+  await h.call('PUT', `/usergroups/${group.id}`, { cookie: admin, body: { second_factor_remember: 600 } })
+  expect((await begin()).status).toBe(200)
+  await h.call('PUT', `/users/${NAME}`, { cookie: admin, body: { password: PASSWORD } })
+  expect((await begin()).body.error).toBe('second_factor_required')
+  for (const second_factor_remember of [-1, 1.5, 31 * 86_400 + 1, '600', null]) {
+    const change = { cookie: admin, body: { second_factor_remember } }
+    expect((await h.call('PUT', '/profiles/user', change)).body.error).toBe('invalid_field')
+  }
 })

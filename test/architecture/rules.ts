@@ -77,7 +77,10 @@ export const TIERS: readonly Tier[] = [
         isPure: true,
         may: ['proxies/bytes', 'proxies/ssh/codec', 'recordings/decode', 'src/contract', 'src/model'],
       },
-      'proxies/wording': { isPure: true, may: ['recordings/decode', 'src/contract', 'src/model'] },
+      'proxies/wording': {
+        isPure: true,
+        may: ['recordings/decode', 'src/contract', 'src/drawing', 'src/model'],
+      },
       'proxies/desktop/screens': {
         isPure: true,
         may: ['proxies/wording', 'src/contract', 'src/drawing', 'src/model'],
@@ -145,7 +148,7 @@ export const TIERS: readonly Tier[] = [
       },
       'proxies/ssh/channel': { may: ['proxies/bytes', 'proxies/ssh/codec', 'proxies/ssh/transport'] },
       'proxies/ssh/front': {
-        may: ['proxies/net', 'proxies/session', 'proxies/ssh/transport', 'src/contract'],
+        may: ['proxies/net', 'proxies/session', 'proxies/ssh/transport', 'proxies/wording', 'src/contract'],
       },
       'proxies/ssh/recorder': {
         may: [

@@ -8,6 +8,9 @@ import { fidoKey } from '../identity/keys.ts'
 import { AUTH, connectToSignIn, keyOffer, keyRequest, type RawClient, type Signer } from './raw.ts'
 import { describeAttacks } from './setting.ts'
 
+/** Flags of a signature: the user has touched the token, and has shown a PIN or a finger. */
+const [PRESENT, VERIFIED] = [1, 4]
+
 describeAttacks('a FIDO token', (setting) => {
   describe.each(['sk-ssh-ed25519@openssh.com', 'sk-ecdsa-sha2-nistp256@openssh.com'])('with %s', (type) => {
     const token = fidoKey(type)
@@ -49,6 +52,22 @@ describeAttacks('a FIDO token', (setting) => {
         expect(await client.next(AUTH.failure, AUTH.pkOk)).toEqual(acceptable)
       })
       expect(answer).toBe(AUTH.success)
+    })
+
+    test('counts as both factors where the policy says so, if it has checked its user, and else does not', async () => {
+      const group = '/usergroups/ops1-srv1-users'
+      const { broker } = setting.bastion
+      const by = (flags: number) => attempt(signer((data) => token.sign(data, { flags })))
+      await broker.must('PUT', group, { second_factor: 'required' })
+      expect(await by(PRESENT | VERIFIED)).toBe(AUTH.failure)
+      await broker.must('PUT', group, { second_factor_keys: true })
+      expect([await by(PRESENT | VERIFIED), await by(PRESENT)]).toEqual([AUTH.success, AUTH.failure])
+      // One more policy, which does not say so.
+      await broker.must('PUT', '/profiles/user', { second_factor: 'required' })
+      expect(await by(PRESENT | VERIFIED)).toBe(AUTH.failure)
+      await broker.must('PUT', '/profiles/user', { second_factor: 'none' })
+      await broker.must('PUT', group, { second_factor: 'none', second_factor_keys: false })
+      expect(await by(PRESENT)).toBe(AUTH.success)
     })
 
     const plain = type.includes('ed25519') ? 'ssh-ed25519' : 'ecdsa-sha2-nistp256'

@@ -47,7 +47,7 @@ function keysOf(name: string, store = temp.store, sealing = vault): FrontKeys {
 const allOf = async (keys: FrontKeys) => [
   await keys.hostKeys(),
   await keys.vncKey(),
-  await keys.tls(HOST, {}),
+  await keys.tls('https', HOST, {}),
 ]
 
 function lay(name: string, file: string, content: string): void {
@@ -121,11 +121,11 @@ test('a certificate of the bastion’s own that has expired is made anew', async
   lay('a', 'tls/cert.pem', old.cert)
   lay('a', 'tls/key.pem', old.private)
   // In a file it is the administrator's.
-  expect((await keysOf('a').tls(HOST, {})).cert).toBe(old.cert)
+  expect((await keysOf('a').tls('https', HOST, {})).cert).toBe(old.cert)
   for (const file of ['cert.pem', 'key.pem']) rmSync(join(folder('a'), 'tls', file))
-  const { cert } = await keysOf('a').tls(HOST, {})
+  const { cert } = await keysOf('a').tls('https', HOST, {})
   expect(Date.parse(new X509Certificate(cert).validTo)).toBeGreaterThan(Date.now())
-  expect((await keysOf('b', other).tls(HOST, {})).cert).toBe(cert)
+  expect((await keysOf('b', other).tls('https', HOST, {})).cert).toBe(cert)
   expect(existsSync(join(folder('a'), 'tls', 'key.pem'))).toBe(false)
 })
 
@@ -138,4 +138,15 @@ test('are sealed, and outlive a new data key', async () => {
   const renewed = await temp.store.transaction((within) => renewDataKey(within, old, newMasterKey()))
   expect(await allOf(keysOf('c', temp.store, renewed.on(temp.store)))).toEqual(before)
   await expect(allOf(keysOf('d'))).rejects.toThrow('another data key')
+})
+
+test('says when the certificate of each listener ends; a file that is none leaves the one before', async () => {
+  const keys = keysOf('a')
+  const { cert } = await keys.tls('https', HOST, {})
+  const end = Date.parse(new X509Certificate(cert).validTo) / 1000
+  expect([...keys.ends]).toEqual([['https', end]])
+  const file = join(folder('a'), 'no.pem')
+  writeFileSync(file, 'no certificate')
+  await keys.tls('https', HOST, { certificate: file, key: file })
+  expect([...keys.ends]).toEqual([['https', end]])
 })

@@ -1,13 +1,16 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { EventCode } from '../../src/audit/events/catalogue.ts'
 import type { EventFields } from '../../src/audit/events/fields.ts'
 import { MetricsSink } from '../../src/audit/sinks/metrics.ts'
 import { createMetrics, type Metrics, type MetricsServer, startMetrics } from '../../src/broker/metrics.ts'
+import { describeWithPeers, findProgram } from '../peers/program.ts'
 
 const feed = (type: 'log' | 'syslog', queued: number, lost: number) => ({
   sink: {
     type,
-    address: type,
+    address: `udp://${type}:514`,
     identity: type,
     wants: () => true,
     connect: () => Promise.reject(new Error('nobody connects here')),
@@ -28,6 +31,7 @@ beforeEach(async () => {
     isDatabaseAway: () => true,
     pendingApprovals: async () => 3,
     secrets: async () => ({ overdue: 2, mismatch: 1, unknown: 0 }),
+    certificateEnds: () => new Map([['https', 1_900_000_000]]),
     takeDelays: () => [12, 250],
   })
   sink = new MetricsSink(metrics)
@@ -63,8 +67,12 @@ test('says what runs and how the sinks are', async () => {
   expect(await value('sallyport_database_away')).toBe('1')
   expect(await value(`sallyport_build_info{version="0.1.0",node="${process.versions.node}"}`)).toBe('1')
   expect(await value('sallyport_crypto_binding_native')).toBe('0')
-  expect(await value('sallyport_sink_queued_messages{sink="1-syslog"}')).toBe('7')
-  expect(await value('sallyport_sink_lost_messages{sink="1-syslog"}')).toBe('3')
+  expect(await value('sallyport_sink_queued_messages{sink="1-syslog",receiver="udp://syslog:514"}')).toBe('7')
+  expect(await value('sallyport_sink_lost_messages{sink="1-syslog",receiver="udp://syslog:514"}')).toBe('3')
+})
+
+test('says when the certificate of a listener ends', async () => {
+  expect(await value('sallyport_certificate_expiry_timestamp_seconds{listener="https"}')).toBe('1900000000')
 })
 
 test('says how long the event loops of session workers stood still, by the place of the worker', async () => {
@@ -83,6 +91,7 @@ test('says how far recordings are on their way to an object store, where there i
     isDatabaseAway: () => true,
     pendingApprovals: async () => 3,
     secrets: async () => ({ overdue: 2, mismatch: 1, unknown: 0 }),
+    certificateEnds: () => new Map(),
     takeDelays: () => [],
     uploads: { totals, waiting: async () => 7 },
   })
@@ -127,4 +136,52 @@ test('what clients choose makes no series of its own', async () => {
   const text = await scrape()
   expect(text).not.toMatch(/-49/)
   expect(await value('sallyport_authentications_total{method="other",result="failure"}')).toBe('50')
+})
+
+const ALERTS = 'config/monitoring/alerts.yaml'
+const DASHBOARD = 'config/monitoring/dashboard.json'
+
+test('alerts and dashboard read only metrics that there are', async () => {
+  const { registry } = createMetrics({
+    version: '0.1.0',
+    nativeCrypto: true,
+    feeds: () => [],
+    freeBytes: async () => 0,
+    isDatabaseAway: () => false,
+    pendingApprovals: async () => 0,
+    secrets: async () => ({ overdue: 0, mismatch: 0, unknown: 0 }),
+    certificateEnds: () => new Map(),
+    takeDelays: () => [],
+    uploads: { totals: { bytes: 0, failures: 0 }, waiting: async () => 0 },
+  })
+  const known = new Set(registry.getMetricsAsArray().map(({ name }) => name))
+  for (const [file, least] of [
+    [ALERTS, 10],
+    [DASHBOARD, 15],
+  ] as const) {
+    const read = new Set(readFileSync(file, 'utf8').match(/\bsallyport_[a-z0-9_]+/g))
+    expect(read.size).toBeGreaterThan(least)
+    const unknown = [...read].filter((name) => !known.has(name.replace(/_(bucket|count|sum)$/, '')))
+    expect(unknown, file).toEqual([])
+  }
+})
+
+describeWithPeers('promtool', ['promtool'], () => {
+  const promtool = (args: string[], input = '') =>
+    execFileSync(findProgram('promtool'), args, { input, encoding: 'utf8', stdio: 'pipe' })
+
+  test('finds no fault in names, types and help', async () => {
+    // Every counter with labels has a series only after its first event.
+    tell('auth.success', { method: 'password' })
+    tell('session.open', { session: 'a', protocol: 'SSH' })
+    expect(promtool(['check', 'metrics'], await scrape())).toBe('')
+    expect(() => promtool(['check', 'metrics'], '# TYPE wrong_total gauge\nwrong_total 1\n')).toThrow(
+      /_total/,
+    )
+  })
+
+  test('accepts the rules, which fire when they should', () => {
+    expect(promtool(['check', 'rules', ALERTS])).toContain('SUCCESS')
+    expect(promtool(['test', 'rules', 'test/broker/alerts.yaml'])).toContain('SUCCESS')
+  })
 })

@@ -14,6 +14,7 @@ test('tells of a fault once a minute, with the number of those untold', async ()
     feeds: () => [],
     freeBytes: () => Promise.resolve(0),
     secrets: async () => ({ overdue: 2, mismatch: 1, unknown: 0 }),
+    certificateEnds: () => new Map(),
     takeDelays: () => [],
     isDatabaseAway: () => false,
     pendingApprovals: async () => 3,

@@ -183,6 +183,40 @@ describeWithPeers('persons of a directory', ['slapd', 'sshd', 'ssh-keygen'], () 
     expect((await session({ user: 'leaver@corp', password: RIGHT })).status).toBe(401)
   })
 
+  test('lose running sessions with the mapping that gave the right, and when they are forgotten', async () => {
+    const persons = '/authdomains/corp/persons'
+    const mappings = '/authdomains/corp/mappings'
+    const { broker } = bastion
+    const all = await broker.must<{ id: string; external_group: string }[]>('GET', mappings)
+    const staff = all.find(({ external_group }) => external_group.startsWith('cn=staff'))!
+    const ways = [
+      { end: `${persons}/alice@corp`, restore: async () => undefined },
+      {
+        end: `${mappings}/${staff.id}`,
+        restore: () =>
+          broker.must('POST', mappings, {
+            user_group: 'ops1-srv1-users',
+            external_group: `cn=staff,${SUFFIX}`,
+          }),
+      },
+    ]
+    for (const { end, restore } of ways) {
+      const terminal = sshTerminal(bastion.home, login('alice@corp'), [], { typed: true })
+      await terminal.expect('assword: ')
+      terminal.send(`${RIGHT}\r`)
+      await terminal.expect(bastion.account.prompt)
+      const before = (await bastion.events('session.kill')).length
+      expect((await broker.api('DELETE', end)).status).toBe(204)
+      const [kill] = (await bastion.events('session.kill', before + 1)).slice(before)
+      const row = await broker.must<{ user: string }>('GET', `/sessions/${kill!['session']}`)
+      expect(row.user).toBe('alice@corp')
+      await terminal.exit
+      expect(await broker.must('GET', `${persons}?q=user_name=alice@corp`)).toEqual([])
+      await restore()
+    }
+    expect((await session({ user: 'alice@corp', password: RIGHT })).status).toBe(200)
+  })
+
   test('change a password that was reset, in keyboard-interactive rounds', async () => {
     const terminal = sshTerminal(bastion.home, login('fresh@corp'), [], { typed: true })
     await terminal.expect('assword: ')

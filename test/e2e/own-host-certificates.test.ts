@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
 import { openWorkshop, type Workshop } from '../identity/certificates.ts'
-import { sallyportCommand } from '../peers/broker.ts'
+import { metricsOf, sallyportCommand } from '../peers/broker.ts'
 import { ssh } from '../peers/openssh.ts'
 import { run } from '../peers/process.ts'
 import { dbclient, plink } from '../peers/putty.ts'
@@ -102,6 +102,11 @@ describe('a client that knows the authority', () => {
     const done = await strict()
     expect(done.code).toBe(255)
     expect(done.stderr).toMatch(/key is known|verification failed/i)
+    const metrics = await metricsOf(bastion.broker)
+    const end = new Date(2020, 0, 2).getTime() / 1000
+    expect(metrics).toContain(`sallyport_certificate_expiry_timestamp_seconds{listener="ssh"} ${end}\n`)
+    const https = /_expiry_timestamp_seconds\{listener="https"\} (\d+)\n/.exec(metrics)
+    expect(Number(https?.[1])).toBeGreaterThan(Date.now() / 1000)
   })
 })
 

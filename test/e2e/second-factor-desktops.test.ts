@@ -15,16 +15,17 @@ import {
 import { endsBy, type Viewer } from '../peers/viewer.ts'
 import { XVNC_PEERS } from '../peers/vnc/servers.ts'
 import { TIGER_VIEWER_PEERS, tigerViewer } from '../peers/vnc/viewers.ts'
+import { qrText } from '../peers/zbar.ts'
 import { until } from '../until.ts'
 import { addDesktop } from './desktop-targets.ts'
 import { type Desktop, startDesktop } from './desktops.ts'
-import { type Enrolled, enrol } from './enrolment.ts'
+import { codesOf, type Enrolled, enrol } from './enrolment.ts'
 import { textOf } from './shown-text.ts'
 
 const [WIDTH, HEIGHT] = [320, 240]
 const VIEWERS = [...XVNC_PEERS, ...TIGER_VIEWER_PEERS, ...RDP_VIEWER_PEERS, ...SCREEN_PEERS]
 
-describeWithPeers('a one-time code', [...VIEWERS, 'xdotool', 'oathtool'], () => {
+describeWithPeers('a one-time code', [...VIEWERS, 'xdotool', 'oathtool', 'zbarimg'], () => {
   let desktop: Desktop
   let screen: Screen
   let factor: Enrolled
@@ -98,6 +99,25 @@ describeWithPeers('a one-time code', [...VIEWERS, 'xdotool', 'oathtool'], () => 
     const other = await tiger({ password: 'wrong' })
     await other.ended
     expect(other.log()).toContain('wrong user name, password or ticket')
+  })
+
+  test('is enrolled by the QR code on the screen, where a group requires one', async () => {
+    const { broker } = desktop
+    await broker.must('DELETE', '/users/ops1/totp')
+    const [group] = await broker.must<{ id: string }[]>('GET', '/usergroups')
+    await broker.must('PUT', `/usergroups/${group!.id}`, { second_factor: 'required' })
+    await tiger()
+    await focus()
+    await reads('First code', 2)
+    const uri = await qrText(await screen.picture())
+    const newCode = codesOf(new URL(uri!).searchParams.get('secret')!)
+    await enter(await newCode())
+    await reads('Note them down', 2)
+    await enter('')
+    expect((await desktop.events('factor.enrol', 2)).at(-1)).toMatchObject({ user: 'ops1', object: 'ops1' })
+    await broker.must('PUT', `/usergroups/${group!.id}`, { second_factor: 'none' })
+    await broker.must('DELETE', '/users/ops1/totp')
+    factor = await enrol(broker, 'ops1', desktop.password)
   })
 
   test('is typed into the form of RDP', async () => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sendAsIs } from '../attacks/requests.ts'
 import { ssh, sshTerminal } from '../peers/openssh.ts'
 import { describeWithPeers } from '../peers/program.ts'
+import { pictureOfBlocks, qrText } from '../peers/zbar.ts'
 import { bareTelnet, hangUp } from './bare-telnet.ts'
 import { type Bastion, startBastion } from './bastion.ts'
 import { codesOf, type Enrolled, enrol } from './enrolment.ts'
@@ -10,7 +11,7 @@ import { sallyport } from './recorded.ts'
 
 const PROMPT = 'One-time code (or a recovery code): '
 
-describeWithPeers('who is enrolled', ['ssh', 'sshd', 'ssh-keygen', 'oathtool'], () => {
+describeWithPeers('who is enrolled', ['ssh', 'sshd', 'ssh-keygen', 'oathtool', 'zbarimg'], () => {
   let bastion: Bastion
   let factor: Enrolled
 
@@ -108,13 +109,18 @@ describeWithPeers('who is enrolled', ['ssh', 'sshd', 'ssh-keygen', 'oathtool'], 
 
   test('enrols in the dialogue of SSH, where a group requires it', async () => {
     await bastion.broker.must('PUT', '/usergroups/ops1-srv1-users', { second_factor: 'required' })
-    // OpenSSH shows what is said before the prompts as a message of its log.
-    const login = bastion.login({ options: ['LogLevel=INFO'] })
-    const terminal = sshTerminal(bastion.home, login, [], { typed: true })
+    const login = bastion.login()
+    const terminal = sshTerminal(bastion.home, login, [], { typed: true, env: { LC_ALL: 'C.UTF-8' } })
     await terminal.expect('assword: ')
     terminal.send(`${bastion.password}\r`)
     await terminal.expect('First code: ')
-    const newCode = codesOf(/[?&]secret=([A-Z2-7]+)&/.exec(terminal.output())![1]!)
+    const blocks = terminal
+      .output()
+      .split(/\r?\n/)
+      .filter((line) => /^[ ▀▄█]{30,}$/.test(line))
+    const uri = await qrText(pictureOfBlocks(blocks))
+    expect(terminal.output()).toContain(uri)
+    const newCode = codesOf(new URL(uri!).searchParams.get('secret')!)
     terminal.send(`${await newCode()}\r`)
     await terminal.expect('Enter goes on: ')
     expect(terminal.output().match(/[a-z2-7]{8}-[a-z2-7]{8}/g)).toHaveLength(10)

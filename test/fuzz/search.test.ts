@@ -43,7 +43,17 @@ function expectSane(answer: Answer, q?: string): void {
 
 const path = fc.constantFrom(...PATHS)
 const token = fc.oneof(
-  fc.constantFrom(...'()=~&|"*\\%_$ '.split(''), '&&', '||', '${user}', '${client_ip}', '""', "'", '--', ';'),
+  fc.constantFrom(
+    ...'()=~<>&|"*\\%_$ '.split(''),
+    '&&',
+    '||',
+    '${user}',
+    '${client_ip}',
+    '""',
+    "'",
+    '--',
+    ';',
+  ),
   fc.constantFrom(...FIELDS),
   fc.constantFrom('true', 'false', '22', '-1', '2031', '2031-06-30T12:00:00Z', 'ops1', 'srv1', 'null', '*'),
   fc.string({ unit: 'binary', maxLength: 4 }),
@@ -51,7 +61,11 @@ const token = fc.oneof(
 const tokens = fc.array(token, { maxLength: 14 }).map((all) => all.join(''))
 /** Comparisons of any field by any operator with any value: past the parser in most cases. */
 const comparison = fc
-  .tuple(fc.constantFrom(...FIELDS), fc.constantFrom('=', '~'), fc.oneof(token, fc.string({ maxLength: 8 })))
+  .tuple(
+    fc.constantFrom(...FIELDS),
+    fc.constantFrom('=', '~', '<', '<=', '>', '>='),
+    fc.oneof(token, fc.string({ maxLength: 8 })),
+  )
   .map(([field, sign, value]) => `${field}${sign}"${value.replace(/["\\]/g, '\\$&')}"`)
 const comparisons = fc
   .array(fc.tuple(comparison, fc.constantFrom(' && ', ' || ')), { minLength: 1, maxLength: 4 })

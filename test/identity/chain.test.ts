@@ -202,7 +202,7 @@ describe('whoever is refused', () => {
     await identities.setPassword(ops1.id, Secret.of(PASSWORD))
     const users = ['ops1', 'nobody', 'nosecret']
     const times = new Map<string, number[]>(users.map((user) => [user, []]))
-    // Alternating, so that other load on the machine affects all alike.
+    // The shortest of many times: other load on the machine only prolongs.
     for (let round = 0; round < 25; round++) {
       for (const user of users) {
         const begin = performance.now()
@@ -210,10 +210,10 @@ describe('whoever is refused', () => {
         times.get(user)!.push(performance.now() - begin)
       }
     }
-    const [known = 0, ...others] = users.map((user) => times.get(user)!.toSorted((a, b) => a - b)[12]!)
-    for (const median of others) {
-      expect(median / known).toBeGreaterThan(0.7)
-      expect(median / known).toBeLessThan(1.4)
+    const [known = 0, ...others] = users.map((user) => Math.min(...times.get(user)!))
+    for (const shortest of others) {
+      expect(shortest / known).toBeGreaterThan(0.7)
+      expect(shortest / known).toBeLessThan(1.4)
     }
   })
 })

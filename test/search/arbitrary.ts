@@ -1,6 +1,6 @@
 /** Random syntax trees and their text. */
 import fc from 'fast-check'
-import type { Comparison, Expression, Piece } from '../../src/search/grammar.ts'
+import type { Comparison, Expression, Operator, Piece } from '../../src/search/grammar.ts'
 
 const NOWHERE = { field: 0, operator: 0, value: 0 }
 
@@ -38,23 +38,29 @@ export interface Values {
   /** Pieces of values to look for in a field. */
   texts: (field: string) => fc.Arbitrary<string>
   variables: readonly string[]
+  /** Default: `=` and `~`. */
+  operators?: (field: string) => Operator[]
 }
 
-export function expressions({ fields, texts, variables }: Values, maxDepth = 4): fc.Arbitrary<Expression> {
+export function expressions(
+  { fields, texts, variables, operators = () => ['=', '~'] }: Values,
+  maxDepth = 4,
+): fc.Arbitrary<Expression> {
   const variable = fc.constantFrom(...variables).map((name): Piece => ({ type: 'variable', name }))
   const wildcard = fc.constant<Piece>({ type: 'wildcard' })
   const leaf = fc
-    .tuple(fc.constantFrom(...fields), fc.constantFrom('=' as const, '~' as const))
+    .constantFrom(...fields)
+    .chain((field) => fc.tuple(fc.constant(field), fc.constantFrom(...operators(field))))
     .chain(([field, operator]): fc.Arbitrary<Expression> => {
       const text = texts(field)
         .filter((one) => one !== '')
         .map((one): Piece => ({ type: 'text', text: one }))
       const pieces = {
-        '=': fc.oneof({ weight: 9, arbitrary: text }, variable),
-        '~': fc.oneof({ weight: 5, arbitrary: text }, { weight: 4, arbitrary: wildcard }, variable),
+        exact: fc.oneof({ weight: 9, arbitrary: text }, variable),
+        pattern: fc.oneof({ weight: 5, arbitrary: text }, { weight: 4, arbitrary: wildcard }, variable),
       }
       return fc
-        .array(pieces[operator], { maxLength: operator === '=' ? 1 : 3 })
+        .array(pieces[operator === '~' ? 'pattern' : 'exact'], { maxLength: operator === '~' ? 3 : 1 })
         .map((value) => ({ type: 'comparison', field, operator, value: merged(value), at: NOWHERE }))
     })
   const { node } = fc.letrec<{ node: Expression; joined: Expression }>((tie) => ({

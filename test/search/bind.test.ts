@@ -69,6 +69,25 @@ describe('a condition', () => {
     ['end~2031-06-30T12', true],
     ['end~2031-06-30T11', false],
     ['end~2031-07', false],
+    ['port<23', true],
+    ['port<22', false],
+    ['port<=22', true],
+    ['port<=21', false],
+    ['port>21', true],
+    ['port>22', false],
+    ['port>=22', true],
+    ['port>=23', false],
+    ['end<2031-06-30T12:00:00Z', false],
+    ['end<=2031-06-30T14:00:00+02:00', true],
+    ['end>2031-06-30T11:59:59.999Z', true],
+    ['end>=2031-06-30T12:00:00.001Z', false],
+    ['end>2031-06', false],
+    ['end>=2031-06', true],
+    ['end<2031-06', false],
+    ['end<=2031-06', true],
+    ['end<2031-07 && end>2031-05', true],
+    ['end>=2031-06-30T12', true],
+    ['end>2031-06-30T12', false],
     ['user_name=x || port=22 && is_disabled=false', true],
     ['(user_name=x || port=22) && is_disabled=true', false],
   ])('%s holds: %j', (source, expected) => {
@@ -77,6 +96,9 @@ describe('a condition', () => {
 
   it('takes "" for what is not there', () => {
     const nothing = { user_name: null, description: '', groups: [], end: null }
+    for (const operator of ['<', '<=', '>', '>=']) {
+      expect(found(`end${operator}2031`, nothing)).toBe(false)
+    }
     for (const field of ['user_name', 'description', 'groups', 'end']) {
       expect(found(`${field}=""`, nothing), field).toBe(true)
       expect(found(`${field}=""`), field).toBe(false)
@@ -107,6 +129,13 @@ describe('a condition', () => {
     ['is_disabled=1', 'value', 12, 'true or false'],
     ['is_disabled=""', 'value', 12, 'true or false'],
     ['is_disabled~true', 'value', 11, '"=" for "is_disabled"'],
+    ['user_name<x', 'value', 9, '"=" or "~" for "user_name"'],
+    ['is_disabled>=true', 'value', 11, '"=" for "is_disabled"'],
+    ['port<ssh', 'value', 5, 'an integer'],
+    ['port<""', 'value', 5, 'an integer'],
+    ['end>=2031-13', 'value', 5, 'a time, or the beginning of one'],
+    ['end<""', 'value', 4, 'a time, or the beginning of one'],
+    ['end>2031*', 'value', 4, 'a time, or the beginning of one'],
     ['port=ssh', 'value', 5, 'an integer'],
     ['port=1e3', 'value', 5, 'an integer'],
     ['port=9999999999999999', 'value', 5, 'an integer'],

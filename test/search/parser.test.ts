@@ -8,6 +8,7 @@ import {
   MAX_EXPRESSION,
   MAX_PATTERNS,
   MAX_WILDCARDS,
+  ORDER,
   SearchError,
 } from '../../src/search/grammar.ts'
 import { parse } from '../../src/search/parser.ts'
@@ -38,6 +39,12 @@ describe('an expression', () => {
     expect(parsed(' \t( a\n= 1 )\r\n&& b =2 ')).toEqual(parsed('(a=1)&&b=2'))
   })
 
+  it('reads the longest operator that stands there', () => {
+    for (const operator of ORDER)
+      expect(parsed(`port${operator}22`)).toEqual({ ...is('port', '22'), operator })
+    expect(value('>2031*')).toEqual([text('2031*')])
+  })
+
   it('names fields within fields with a dot', () => {
     expect(parsed('session.accounts=x')).toEqual(is('session.accounts', 'x'))
   })
@@ -64,9 +71,12 @@ describe('an expression', () => {
 describe('a bad expression', () => {
   it.each([
     ['', 0, 'the name of a field, or "("', 'the end'],
-    ['srv1', 4, '"=" or "~" after the field', 'the end'],
+    ['a<>1', 2, 'a value', '">"'],
+    ['a=<1', 2, 'a value', '"<"'],
+    ['a<=', 3, 'a value', 'the end'],
+    ['srv1', 4, '"=", "~", "<", "<=", ">" or ">=" after the field', 'the end'],
     ['a=1 &&', 6, 'the name of a field, or "("', 'the end'],
-    ['a=1 & b=2', 4, 'a field, a value, "=", "~", "&&", "||" or parentheses', '"&"'],
+    ['a=1 & b=2', 4, 'a field, a value, "=", "~", "<", ">", "&&", "||" or parentheses', '"&"'],
     ['a=1 b=2', 4, '"&&", "||" or the end', '"b"'],
     ['a==1', 2, 'a value', '"="'],
     ['a!=1', 1, 'a field, a value', '"!"'],
@@ -87,7 +97,7 @@ describe('a bad expression', () => {
     ['a=x\0y', 3, 'a printable character', 'a control character'],
     ['a=x\ud800', 3, 'a printable character', 'a control character'],
     [`a=${'x'.repeat(100)} b`, 103, 'the end', '"b"'],
-    [`${'y'.repeat(100)}`, 100, '"=" or "~"', 'the end'],
+    [`${'y'.repeat(100)}`, 100, '"=", "~"', 'the end'],
   ])('%j is refused at its place', (source, position, expected, found) => {
     const error = faultOf(source)
     expect(error).toMatchObject({ position, found: found.replaceAll('\\"', '"') })
@@ -122,13 +132,18 @@ const anyText = fc
   .filter((one) => !/[\0-\x08\x0e-\x1f\x7f\p{Cs}]/u.test(one))
 
 it('parse(format(tree)) is the tree', () => {
-  const trees = expressions({ fields: names, texts: () => anyText, variables: ['user', 'client_ip'] })
+  const trees = expressions({
+    fields: names,
+    texts: () => anyText,
+    variables: ['user', 'client_ip'],
+    operators: () => ['=', '~', ...ORDER],
+  })
   fc.assert(
     fc.property(trees, (tree) => {
       const source = format(tree)
       fc.pre(
         source.length <= MAX_EXPRESSION &&
-          source.split(/[=~]/).length <= MAX_COMPARISONS &&
+          source.split(/[=~<>]/).length <= MAX_COMPARISONS &&
           source.split('~').length <= MAX_PATTERNS,
       )
       expect(bare(parse(source))).toEqual(bare(tree))

@@ -55,6 +55,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   lockouts: 'refuses new sign-ins, and ends none',
   person_mappings: 'applied to the persons, who are users',
   recovery_codes: 'asked at a sign-in',
+  remembered_factors: 'asked at a sign-in',
   schema_migrations: 'of the program',
   second_factors: 'asked at a sign-in',
   secret_jobs: 'changes in progress, and what was: the account changes with them',

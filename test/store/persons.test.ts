@@ -133,12 +133,24 @@ test('two of one name in two domains are two', async () => {
   expect([one?.userName, other?.userName]).toEqual(['ann@corp', 'ann@dmz'])
 })
 
-test('two sign-ins at once make one', async () => {
+test('sign-ins at once make one, also at two brokers, and none fails', async () => {
   await map('*', 'all')
-  const made = await Promise.all(Array.from({ length: 8 }, () => signIn().catch(() => undefined)))
-  const ids = new Set(made.flatMap((one) => (one ? [one.id] : [])))
-  expect(ids.size).toBe(1)
-  expect((await store.persons.list(undefined, domain.id)).items).toHaveLength(1)
+  const other = await temp.open()
+  try {
+    for (const stableId of ['id-1', 'id-2', 'id-3']) {
+      const person = { ...ann, userName: `ann-${stableId}`, stableId }
+      const made = await Promise.all(
+        Array.from({ length: 8 }, (_, at) =>
+          [store, other][at % 2]!.persons.signedIn(domain.id, { ...person, displayName: `Ann ${at % 2}` }),
+        ),
+      )
+      expect(made.filter((one) => one === undefined)).toEqual([])
+      expect(new Set(made.map((one) => one?.id)).size).toBe(1)
+    }
+    expect((await store.persons.list(undefined, domain.id)).items).toHaveLength(3)
+  } finally {
+    await other.close()
+  }
 })
 
 test('loses at once what a removed or changed mapping gave, and keeps what another one gives', async () => {

@@ -84,20 +84,55 @@ it('count tries of all processes, until a right code or the end of the hold', as
 
 it('are required by a group or the profile, and go with their user', async () => {
   const { profiles, secondFactors, userGroups, users } = temp.store
-  expect(await secondFactors.isRequired(user)).toBe(false)
+  expect(await secondFactors.policyOf(user)).toBeUndefined()
   const group = await userGroups.create({
     groupName: 'g',
     description: '',
     userIds: [user.id],
     secondFactor: 'required',
   })
-  expect(await other.secondFactors.isRequired(user)).toBe(true)
+  expect(await other.secondFactors.policyOf(user)).toEqual({ rememberS: 0, areKeysEnough: false })
   await userGroups.update(group.id, { secondFactor: 'none' })
-  expect(await secondFactors.isRequired(user)).toBe(false)
+  expect(await secondFactors.policyOf(user)).toBeUndefined()
   await profiles.update((await profiles.find(user.profile))!.id, { secondFactor: 'required' })
-  expect(await other.secondFactors.isRequired(user)).toBe(true)
+  expect(await other.secondFactors.policyOf(user)).toEqual({ rememberS: 0, areKeysEnough: false })
   await enrol()
   await users.remove(user.id)
   expect(await secondFactors.find(user.id)).toBeUndefined()
   expect(await secondFactors.setRecoveryCodes(user.id, CODES)).toBe(false)
+})
+
+it('are remembered by address as long as the strictest policy says', async () => {
+  const { profiles, secondFactors, userGroups } = temp.store
+  const profile = (await profiles.find(user.profile))!
+  const group = {
+    description: '',
+    userIds: [user.id],
+    secondFactor: 'required' as const,
+    secondFactorKeys: true,
+  }
+  await userGroups.create({ groupName: 'g', ...group, secondFactorRemember: 600 })
+  await userGroups.create({ groupName: 'long', ...group, secondFactorRemember: 6000 })
+  // Without the requirement it does not count.
+  await profiles.update(profile.id, { secondFactorRemember: 1 })
+  expect(await other.secondFactors.policyOf(user)).toEqual({ rememberS: 600, areKeysEnough: true })
+  await profiles.update(profile.id, { secondFactor: 'required' })
+  expect(await other.secondFactors.policyOf(user)).toEqual({ rememberS: 1, areKeysEnough: false })
+  const at = (address: string, since: number, now: number) =>
+    other.secondFactors.isRemembered(user, address, { since, now })
+  // There is no factor yet.
+  await secondFactors.remember(user, '192.0.2.1', 500)
+  expect(await at('192.0.2.1', 499, 500)).toBe(false)
+  await enrol()
+  await secondFactors.remember(user, '192.0.2.1', 500)
+  expect([await at('192.0.2.1', 499, 500), await at('192.0.2.1', 499, 1000)]).toEqual([true, true])
+  // Too long ago, from elsewhere, by a clock that was set back, with another password.
+  expect([await at('192.0.2.1', 500, 1000), await at('192.0.2.2', 0, 1000)]).toEqual([false, false])
+  expect(await at('192.0.2.1', 0, 499)).toBe(false)
+  const changed = { ...user, secretRevision: (user.secretRevision ?? 0) + 1 }
+  expect(await secondFactors.isRemembered(changed, '192.0.2.1', { since: 0, now: 1000 })).toBe(false)
+  for (let i = 0; i < 16; i++) await secondFactors.remember(user, `198.51.100.${i}`, 600 + i)
+  expect([await at('192.0.2.1', 0, 1000), await at('198.51.100.0', 0, 1000)]).toEqual([false, true])
+  await secondFactors.remove(user.id)
+  expect(await at('198.51.100.0', 0, 1000)).toBe(false)
 })

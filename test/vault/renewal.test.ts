@@ -4,6 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { auditAnchor } from '../../src/audit/anchor.ts'
 import { sealScreen } from '../../src/gate/approval-screens.ts'
+import { openExternal, sealExternal } from '../../src/identity/external-secrets.ts'
 import { openHash, sealHash } from '../../src/identity/hashes.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { openRecordingKeys, renewRecordingKeys } from '../../src/recording-service/service.ts'
@@ -11,12 +12,13 @@ import { loadMasterKey, rotateMasterKeyFile } from '../../src/vault/key-file.ts'
 import { MasterKeyError, newMasterKey, WRAPPED_KEY } from '../../src/vault/master-key.ts'
 import { renewDataKey } from '../../src/vault/renewal.ts'
 import { openVault } from '../../src/vault/vault.ts'
-import { type Estate, newApproval, smallEstate } from '../store/fixture.ts'
+import { type Estate, newApproval, newExternalAuth, smallEstate } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
 
 let temp: TemporaryStore
 let estate: Estate
 let file: string
+let external: string
 beforeEach(async () => {
   temp = await temporaryStore()
   estate = await smallEstate(temp.store)
@@ -29,6 +31,9 @@ beforeEach(async () => {
   const { domainId } = estate.account
   await vault.setAuthority(domainId, { pkcs8: Secret.of('a key'), publicKey: 'ssh-ed25519 AAAA' })
   await temp.store.users.setPasswordHash(estate.user.id, sealHash(vault, estate.user.id, '$argon2id$'))
+  external = (await temp.store.externalAuths.create(newExternalAuth('directory'))).id
+  const bind = sealExternal(vault, external, 'bind_password', Secret.of('hunter5'))
+  await temp.store.externalAuths.setSealedSecrets(external, new Map([['bind_password', bind]]))
   const id = '01J00000000000000000000000'
   const screen = sealScreen(vault, id, 'the screen')
   await temp.store.approvals.create(newApproval(estate, 1, { id, kind: 'command', screen }), {
@@ -80,6 +85,7 @@ describe('a new data key', () => {
         'account_credentials.sealed',
         'approvals.screen',
         'domain_authorities.sealed',
+        'external_auth_secrets.sealed',
         'settings.value',
         'users.sealed_password_hash',
       ]),
@@ -91,6 +97,8 @@ describe('a new data key', () => {
     expect(sealedUnder(after)).toEqual(places)
 
     const vault = await openVault(temp.store, { file })
+    const bind = (await temp.store.externalAuths.sealedSecrets(external)).get('bind_password')!
+    expect(openExternal(vault, external, 'bind_password', bind).revealText()).toBe('hunter5')
     const texts = (await vault.credentials(estate.account.id)).map((one) =>
       one.type === 'ssh_key' ? '' : one.password.revealText(),
     )

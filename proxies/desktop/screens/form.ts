@@ -2,6 +2,7 @@
 
 import type { Challenge, Logon, LogonQuestion } from '../../../src/contract/gate.ts'
 import { GLYPH_WIDTH } from '../../../src/drawing/font.ts'
+import { qrSquares } from '../../../src/drawing/qr.ts'
 import { MAX_TYPED_PASSWORD_BYTES } from '../../../src/model/logon.ts'
 import { BUTTON_HEIGHT, button, buttonRow, FIELD_HEIGHT, panel, TextField } from './parts.ts'
 import type { Rectangle, Scene } from './scene.ts'
@@ -27,12 +28,17 @@ export interface FormOptions {
   /** Shown as far as there is room; all of them are answered. */
   fields: readonly FormField[]
   button: string
+  /** Shown as a QR code above the fields, if there is room. */
+  uri?: string
 }
 
 export type FormOutcome = { answers: string[] } | 'cancelled'
 
 const COLUMNS = 56
 const MAX_LINES = 6
+/** Width of a square of a QR code, in units; in pixels it has two at least. */
+const MAX_SQUARE = 4
+const MIN_SQUARE_PIXELS = 2
 const FIELD = LINE + FIELD_HEIGHT + GAP
 /** One more than the limit, so that the gate sees that the answer is too long and reports it. */
 const MAX_ANSWER = MAX_TYPED_PASSWORD_BYTES + 1
@@ -40,6 +46,7 @@ const MAX_ANSWER = MAX_TYPED_PASSWORD_BYTES + 1
 export class FormScreen extends DrawnScreen<FormOutcome> {
   readonly #options: FormOptions
   readonly #fields: readonly TextField[]
+  readonly #squares: readonly boolean[][]
   /** The index among the fields, followed by the buttons OK and Cancel. */
   #focus: number
   #places: readonly Rectangle[] = []
@@ -48,6 +55,7 @@ export class FormScreen extends DrawnScreen<FormOutcome> {
     super(options, size)
     this.#options = options
     this.#fields = options.fields.map(({ echo, value }) => new TextField(MAX_ANSWER, !echo, value))
+    this.#squares = (options.uri === undefined ? undefined : qrSquares(options.uri)) ?? []
     const empty = this.#fields.findIndex(({ value }) => value === '')
     this.#focus = Math.max(0, empty)
   }
@@ -99,6 +107,32 @@ export class FormScreen extends DrawnScreen<FormOutcome> {
     if (place >= this.#fields.length) this.#enter()
   }
 
+  /** Returns the width of a square of the code within this height, or 0 if there is no code, or no room. */
+  #squareFor({ scale }: Scene, height: number): number {
+    if (this.#squares.length === 0) return 0
+    const square = Math.min(MAX_SQUARE, Math.floor(height / this.#squares.length))
+    return square * scale < MIN_SQUARE_PIXELS ? 0 : square
+  }
+
+  /** Draws the dark squares that lie side by side as one box. */
+  #drawCode(scene: Scene, { left, top }: { left: number; top: number }, square: number): void {
+    const side = square * this.#squares.length
+    scene.fill({ left, top, width: side, height: side }, 'field')
+    for (const [y, row] of this.#squares.entries()) {
+      for (let x = row.indexOf(true); x !== -1; ) {
+        const end = row.indexOf(false, x)
+        const box = {
+          left: left + x * square,
+          top: top + y * square,
+          width: (end - x) * square,
+          height: square,
+        }
+        scene.fill(box, 'text')
+        x = row.indexOf(true, end)
+      }
+    }
+  }
+
   protected override compose(scene: Scene, body: Rectangle): void {
     const { heading, text = '', flaw, fields, button: label } = this.#options
     const columns = Math.min(COLUMNS, Math.floor((body.width - 6 * GAP) / GLYPH_WIDTH))
@@ -108,7 +142,10 @@ export class FormScreen extends DrawnScreen<FormOutcome> {
         ? []
         : wrapped(flaw, columns, MAX_LINES).map((line) => ({ line, isFlaw: true }))),
     ]
-    const around = LINE * (words.length + 1) + BUTTON_HEIGHT + 6 * GAP
+    const textHeight = LINE * (words.length + 1) + BUTTON_HEIGHT + 6 * GAP
+    const square = this.#squareFor(scene, body.height - 2 * GAP - textHeight - FIELD)
+    const side = square * this.#squares.length
+    const around = textHeight + (side === 0 ? 0 : side + GAP)
     const shown = Math.max(1, Math.min(fields.length, Math.floor((body.height - 2 * GAP - around) / FIELD)))
     const box = panel(scene, body, columns, around + FIELD * Math.min(fields.length, shown))
     const left = box.left + 2 * GAP
@@ -120,6 +157,10 @@ export class FormScreen extends DrawnScreen<FormOutcome> {
       top += LINE
     }
     const width = Math.max(0, box.width - 4 * GAP)
+    if (side > 0) {
+      this.#drawCode(scene, { left, top }, square)
+      top += side + GAP
+    }
     const first = Math.max(0, Math.min(this.#focus, fields.length - 1) - shown + 1)
     const places: Rectangle[] = fields.map(() => ({ left: 0, top: 0, width: 0, height: 0 }))
     for (const [index, { label: name }] of fields.entries()) {
@@ -144,13 +185,14 @@ export function challengeForm(
   { bastion, user, challenge }: { bastion: string; user?: string; challenge: Challenge },
   size: Size,
 ): FormScreen {
-  const { title, instructions, prompts } = challenge
+  const { title, instructions, uri, prompts } = challenge
   return new FormScreen(
     {
       bastion,
       ...(user !== undefined && { user }),
       heading: title === '' ? 'One more step' : title,
       text: instructions,
+      ...(uri !== undefined && { uri }),
       fields: prompts.map(({ text, echo }) => ({ label: text, echo })),
       button: 'OK',
     },

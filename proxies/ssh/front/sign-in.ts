@@ -15,6 +15,7 @@ import type {
 } from '../../../src/contract/gate.ts'
 import { LINGER_MS } from '../../net/limits.ts'
 import { MAX_AUTH_TRIES } from '../../session/limits.ts'
+import { instructionLines } from '../../wording/round.ts'
 import { MAX_AUTH_REQUESTS, MAX_KEY_OFFERS } from '../transport/limits.ts'
 import type { Transport } from '../transport/transport.ts'
 
@@ -110,11 +111,15 @@ export class SignIn {
   /** Sends one round of prompts (RFC 4256 3.2). */
   #prompt(
     context: KeyboardAuthContext,
-    { title, instructions, prompts }: Omit<Challenge, 'id'>,
+    { title, prompts, ...shown }: Omit<Challenge, 'id'>,
     next: (answers: string[]) => Promise<void>,
   ): void {
     const questions = prompts.map(({ text, echo }) => ({ prompt: text, echo }))
-    context.prompt(questions, title, instructions, (answers: unknown) => {
+    const lines = instructionLines(shown)
+    // OpenSSH logs instructions, 1024 bytes of ASCII at most, or nothing with -q. It shows a prompt as it is.
+    const first = lines.length > 1 ? questions[0] : undefined
+    if (first) first.prompt = ['', ...lines, first.prompt].join('\n')
+    context.prompt(questions, title, first ? '' : lines.join('\n'), (answers: unknown) => {
       // ssh2 passes an Error here if the client starts another method instead of answering.
       if (!Array.isArray(answers)) return
       const texts = answers.filter((answer) => typeof answer === 'string')

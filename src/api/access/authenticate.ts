@@ -1,5 +1,5 @@
 /**
- * Authenticates the caller of a request: an API key, in a user's name or its own, or a user by
+ * Authenticates the caller of a request: an API key, in a user's name or its own, or a user by access token or
  * sign-in cookie. The user is read from the store each time, so that a disabled user loses access at once.
  */
 import { isUtf8 } from 'node:buffer'
@@ -11,19 +11,22 @@ import { flawOfStanding } from '../../identity/standing.ts'
 import { looksLikeId } from '../../model/names.ts'
 import { isFrom } from '../../model/networks.ts'
 import type { ApiKey, Id } from '../../model/objects.ts'
-import type { ProfileRights } from '../../model/profile-rights.ts'
-import { intersection, NOTHING } from '../../model/profiles.ts'
-import type { Store } from '../../store/store.ts'
+import { intersection } from '../../model/profiles.ts'
 import { ApiError } from '../http/errors.ts'
-import { KEY_USE_INTERVAL, MAX_KEY_USES, MAX_TEXT } from '../http/limits.ts'
+import { MAX_TEXT } from '../http/limits.ts'
+import { bearerOf, byBearer } from './bearer.ts'
 import type { Caller } from './caller.ts'
 import type { Context } from './context.ts'
-import { actor, addressOf, record } from './events.ts'
+import { addressOf, record } from './events.ts'
+import { noteUse } from './key-uses.ts'
+import { rightsOf } from './profile-rights.ts'
 
 export const SESSION_COOKIE = 'sallyport_session'
 
-/** Returns the caller of a request. @throws ApiError `authentication_required` */
+/** Returns the caller of a request. @throws ApiError `authentication_required`, `sign_in_unavailable` */
 export async function authenticate(context: Context, request: FastifyRequest): Promise<Caller> {
+  const bearer = bearerOf(request)
+  if (bearer !== undefined) return await byBearer(context, request, bearer)
   const key = request.headers['x-auth-key']
   const user = request.headers['x-auth-user']
   if (typeof key === 'string')
@@ -108,7 +111,7 @@ async function byKey(
       rights,
       basis: basisFor(undefined),
     }
-    await noteUse(context, request, key, caller)
+    await noteUse(context, request, key.id, caller, 'api_key')
     return caller
   }
   const user = looksLikeId(userName) ? undefined : await deps.store.users.find(userName)
@@ -128,31 +131,8 @@ async function byKey(
     rights: intersection(own, rights),
     basis: basisFor(user.id),
   }
-  await noteUse(context, request, key, caller)
+  await noteUse(context, request, key.id, caller, 'api_key')
   return caller
-}
-
-/** Logs the use of a key now and then, per user and address, since keys come with every request. */
-async function noteUse(
-  context: Context,
-  request: FastifyRequest,
-  key: ApiKey,
-  caller: Caller,
-): Promise<void> {
-  const { deps, keyUses } = context
-  const use = `${key.id} ${caller.user?.id ?? ''} ${addressOf(request)}`
-  const now = deps.clock()
-  const last = keyUses.get(use)
-  if (last !== undefined && now - last < KEY_USE_INTERVAL) return
-  const fields = { ...actor(caller), method: 'api_key', protocol: 'HTTPS' }
-  await record(deps.audit, request, 'auth.success', fields)
-  if (keyUses.size >= MAX_KEY_USES) keyUses.clear()
-  keyUses.set(use, now)
-}
-
-/** Returns the rights of a profile by its name; a deleted one has none. */
-export async function rightsOf(store: Pick<Store, 'profiles'>, profile: string): Promise<ProfileRights> {
-  return (await store.profiles.rightsOf(profile)) ?? NOTHING
 }
 
 /** Hashes a key for storage. A plain hash suffices, since keys are random. */

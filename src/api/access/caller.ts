@@ -14,6 +14,8 @@ export interface Caller {
   user: User | undefined
   /** The API key of the request, if any. */
   key: ApiKey | undefined
+  /** Name of the external authentication that has judged the request's access token, if it has one. */
+  bearer?: string
   /** Name of the profile, or names of the profiles, that the rights come from. */
   profile: string
   rights: ProfileRights

@@ -74,8 +74,14 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   ...collection('/timeframes', 'policies'),
   // These decide which persons sign in, and with which profile.
   ...collection('/externalauths', 'profiles'),
+  // A trial may prove a password: so it needs the right to set the server.
+  'POST /externalauths/:ref/test': needs('profiles', 'modify'),
   ...collection('/authdomains', 'profiles'),
+  'POST /authdomains/:ref/test': needs('profiles', 'modify'),
   ...collection('/authdomains/:domain/mappings', 'profiles'),
+  'GET /authdomains/:domain/persons': needs('users', 'view'),
+  'GET /authdomains/:domain/persons/:ref': needs('users', 'view'),
+  'DELETE /authdomains/:domain/persons/:ref': needs('users', 'modify'),
   'GET /hostkeys': needs('host_keys', 'view'),
   'GET /hostkeys/:ref': needs('host_keys', 'view'),
   'PUT /hostkeys/:ref': needs('host_keys', 'modify'),

@@ -7,12 +7,13 @@ import type { ActsFor, ApiKey, User } from '../../model/objects.ts'
 import { covers, FACTORY_PROFILES, reaches } from '../../model/profiles.ts'
 import type { Store } from '../../store/store.ts'
 import { ApiError } from '../http/errors.ts'
-import { rightsOf } from './authenticate.ts'
 import { type ApiRequest, callerOf } from './caller.ts'
+import { rightsOf } from './profile-rights.ts'
 
-/** @throws ApiError `key_is_bound` for a caller with a key that is bound in any way */
+/** @throws ApiError `key_is_bound` for a caller with an access token, or a key that is bound in any way */
 export function refuseBoundKey(request: ApiRequest): void {
-  const { key } = callerOf(request)
+  const { bearer, key } = callerOf(request)
+  if (bearer !== undefined) throw new ApiError('key_is_bound')
   if (key && (key.ipSource.length > 0 || key.expirationDate !== undefined || key.actsFor !== undefined)) {
     throw new ApiError('key_is_bound')
   }

@@ -35,7 +35,6 @@ export function registerCollection<T extends Item, C extends TObject, U extends 
   // Widened, because the routes need only the schemas' text.
   const title = `${type[0]!.toUpperCase()}${type.slice(1)}`
   const view: TObject = titled(title, resource.view)
-  const update: TObject = titled(`${title}Update`, resource.update.schema)
   const tags = [resource.title]
   const itemParams = paramsSchema(`${path}/:ref`)
 
@@ -183,32 +182,34 @@ export function registerCollection<T extends Item, C extends TObject, U extends 
         }),
     )
 
-  app.put(
-    `${path}/:ref`,
-    {
-      preValidation: refuseLater,
-      schema: {
-        tags,
-        summary: `Change: ${resource.title}`,
-        description: 'What the body does not name stays as it is.',
-        params: itemParams,
-        body: update,
-        headers: ifMatch,
-        response: { 200: view, ...errorResponses(400, 401, 403, 404, 409, 412, 413, 415, 503) },
+  const { update } = resource
+  if (update)
+    app.put(
+      `${path}/:ref`,
+      {
+        preValidation: refuseLater,
+        schema: {
+          tags,
+          summary: `Change: ${resource.title}`,
+          description: 'What the body does not name stays as it is.',
+          params: itemParams,
+          body: titled(`${title}Update`, update.schema) as TObject,
+          headers: ifMatch,
+          response: { 200: view, ...errorResponses(400, 401, 403, 404, 409, 412, 413, 415, 503) },
+        },
       },
-    },
-    (request, reply) =>
-      inTurn(request, async (old, before) => {
-        const body = request.body as Static<U>
-        const plan = await resource.update.plan(old, body, request)
-        const changes = changesOf(before, body as Record<string, unknown>, resource.secrets)
-        const isChange = changes.size > 0
-        const label = resource.label(before)
-        const object = isChange ? await carryOut(request, 'object.update', label, changes, plan) : old
-        const after = isChange ? await shownIn(request, object) : before
-        return reply.header('etag', tagOf(after, object)).send(after)
-      }),
-  )
+      (request, reply) =>
+        inTurn(request, async (old, before) => {
+          const body = request.body as Static<U>
+          const plan = await update.plan(old, body, request)
+          const changes = changesOf(before, body as Record<string, unknown>, resource.secrets)
+          const isChange = changes.size > 0
+          const label = resource.label(before)
+          const object = isChange ? await carryOut(request, 'object.update', label, changes, plan) : old
+          const after = isChange ? await shownIn(request, object) : before
+          return reply.header('etag', tagOf(after, object)).send(after)
+        }),
+    )
 
   app.delete(
     `${path}/:ref`,

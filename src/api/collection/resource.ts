@@ -62,13 +62,13 @@ export interface Resource<T extends Item, C extends TObject, U extends TObject, 
   find(request: ApiRequest, ref: string): Promise<T | undefined>
 }
 
-/** Omits creation for objects that are not created by the API. */
+/** Omits creation and change for objects that are not created or changed by the API. */
 export type ResourceOfCollection<
   T extends Item,
   C extends TObject,
   U extends TObject,
   V extends TObject,
-> = Omit<Resource<T, C, U, V>, 'create'> & Partial<Pick<Resource<T, C, U, V>, 'create'>>
+> = Omit<Resource<T, C, U, V>, 'create' | 'update'> & Partial<Pick<Resource<T, C, U, V>, 'create' | 'update'>>
 
 /** Returns the resource with its types inferred from the description. */
 export function resource<T extends Item, C extends TObject, U extends TObject, V extends TObject>(

@@ -91,7 +91,7 @@ function compare(a: string | number, b: string | number): number {
 
 /** Whether the text is an expression of the grammar rather than a pattern for canonical names. */
 export function hasOperator(q: string): boolean {
-  return /[=~]|&&|\|\|/.test(q)
+  return /[=~<>]|&&|\|\|/.test(q)
 }
 
 /**

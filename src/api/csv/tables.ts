@@ -124,10 +124,9 @@ const SERVER_CELLS: Pick<Table, 'finish' | 'written' | 'cellOf'> = {
   finish(body) {
     const texts = body['backup_servers'] as string[] | undefined
     if (texts) body['backup_servers'] = texts.map(serverIn)
-    // Columns of other types are empty: an empty text, or null.
+    // Columns of other types are empty.
     for (const section of Object.values(SECTIONS)) {
-      if (Object.values(body[section] ?? {}).every((cell) => cell === '' || cell === null))
-        delete body[section]
+      if (Object.values(body[section] ?? {}).every(isEmptyCell)) delete body[section]
     }
     return undefined
   },
@@ -137,6 +136,9 @@ const SERVER_CELLS: Pick<Table, 'finish' | 'written' | 'cellOf'> = {
   }),
   cellOf: (field) => (field.startsWith('backup_servers') ? 'backup_servers' : field),
 }
+
+const isEmptyCell = (cell: unknown): boolean =>
+  cell === '' || cell === null || (Array.isArray(cell) && cell.length === 0)
 
 function serverText({ host, port }: { host: string; port: number | null }): string {
   if (port === null) return host

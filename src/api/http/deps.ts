@@ -18,10 +18,12 @@ import type { Watching } from '../../gate/live.ts'
 import type { Watcher } from '../../gate/live-session.ts'
 import type { TicketOffice } from '../../gate/ticket-office.ts'
 import type { Basis } from '../../identity/basis.ts'
+import type { Bearers } from '../../identity/bearers.ts'
 import type { Identities } from '../../identity/chain.ts'
 import type { PasswordHasher } from '../../identity/password.ts'
 import type { SecondFactors } from '../../identity/second-factor/second-factors.ts'
 import type { ShownTickets } from '../../identity/shown-tickets.ts'
+import type { Trials } from '../../identity/trials.ts'
 import type { Id } from '../../model/objects.ts'
 import type { Deletion } from '../../recording-service/deletion.ts'
 import type { RecordingExports } from '../../recording-service/exports.ts'
@@ -73,7 +75,9 @@ export interface ApiDeps {
     'attempted' | 'change' | 'changes' | 'changeDomain' | 'freed' | 'isChanging' | 'onReturn'
   >
   identities: Pick<Identities, 'authenticate' | 'answer' | 'abandon'>
+  bearers: Pick<Bearers, 'judge'>
   shownTickets: Pick<ShownTickets, 'areTaken' | 'negotiate'>
+  trials: Pick<Trials, 'ofAuth' | 'ofDomain'>
   factors: Pick<SecondFactors, 'statusOf' | 'begin' | 'confirm' | 'renew' | 'remove'>
   passwords: Pick<PasswordHasher, 'hash' | 'policy'>
   audit: Audit

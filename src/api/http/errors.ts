@@ -53,11 +53,11 @@ export const ERRORS = {
   sign_in_unavailable: {
     status: 503,
     description:
-      'the servers that know the password of this user cannot be reached; nothing was counted against the user, try again in a few minutes',
+      'the servers that judge this sign-in cannot be reached; nothing was counted against the user, try again in a few minutes',
   },
   authentication_required: {
     status: 401,
-    description: 'sign in with POST /session, or send a valid X-Auth-Key',
+    description: 'sign in with POST /session, or send a valid X-Auth-Key or access token',
   },
   forbidden: { status: 403, description: 'the effective profile lacks the right to do this' },
   profile_exceeds_own: {
@@ -67,7 +67,7 @@ export const ERRORS = {
   key_is_bound: {
     status: 403,
     description:
-      'an API key with limits (ip_source, expiration_date, users, user_groups) cannot create or change keys, and one limited to addresses cannot allow a sign-in from others: use addresses within its own',
+      'an access token, or an API key with limits (ip_source, expiration_date, users, user_groups), cannot create or change keys, and a key limited to addresses cannot allow a sign-in from others: use addresses within its own',
   },
   key_exceeds_own: {
     status: 403,
@@ -265,6 +265,8 @@ export interface ErrorDetail {
 export interface ErrorChallenge {
   id: string
   message: string
+  /** For an authenticator, as a QR code. */
+  uri?: string
   prompts: { text: string; echo: boolean }[]
 }
 

@@ -60,6 +60,7 @@ export const ErrorSchema = Type.Object(
         {
           id: Type.String({ description: 'to repeat with the answers' }),
           message: Type.String(),
+          uri: Type.Optional(Type.String({ description: 'for an authenticator, as a QR code' })),
           prompts: Type.Array(
             Type.Object({
               text: Type.String(),

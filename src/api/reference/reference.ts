@@ -31,6 +31,12 @@ export async function registerOpenApi(app: Api, { version }: ApiDeps): Promise<v
             description: 'set by POST /session',
           },
           key: { type: 'apiKey', in: 'header', name: 'X-Auth-Key', description: 'made by POST /apikeys' },
+          bearer: {
+            type: 'http',
+            scheme: 'bearer',
+            bearerFormat: 'JWT',
+            description: 'access token of an issuer of an authentication domain of type OIDC',
+          },
           // Not secret, but sent with the key in every request, so that a client sets both in one place.
           user: {
             type: 'apiKey',
@@ -41,7 +47,7 @@ export async function registerOpenApi(app: Api, { version }: ApiDeps): Promise<v
           },
         },
       },
-      security: [{ cookie: [] }, { key: [] }, { key: [], user: [] }],
+      security: [{ cookie: [] }, { key: [] }, { key: [], user: [] }, { bearer: [] }],
     },
     transform: ({ schema, url }) => ({ schema, url: url.replace(/^\/api(?=\/)/, '') }),
   })

@@ -36,6 +36,12 @@ export const EXAMPLES: readonly { path: string; q: string; finds: string }[] = [
     finds: 'what that group is given',
   },
   { path: '/sessions', q: 'user=ops1 && begin~2031-06', finds: 'sessions of a user in June 2031' },
+  {
+    path: '/sessions',
+    q: 'user=ops1 && begin>=2031-05-30 && begin<2031-06',
+    finds: 'sessions of a user from a day on, and before a month',
+  },
+  { path: '/sessions', q: 'bytes_out>1000000', finds: 'sessions that showed more than a megabyte' },
   { path: '/sessions', q: `source_ip=\${client_ip}`, finds: 'sessions from the address of the one who asks' },
   { path: '/targets', q: 'srv*', finds: 'no operator: targets of which a part begins with srv' },
   {
@@ -52,8 +58,8 @@ const KINDS: Readonly<Record<Kind, string>> = {
   text: 'text: = letter by letter, ~ without regard to the case of a to z',
   id: 'an id',
   flag: '= true or = false',
-  integer: '= an integer',
-  time: '= a time (RFC 3339, 2031-12-31T23:59:59Z); ~ the beginning of one in UTC (2031-12)',
+  integer: '= an integer; <, <=, >, >= in its order',
+  time: '= a time (RFC 3339, 2031-12-31T23:59:59Z); ~ the beginning of one in UTC (2031-12); <, <=, >, >= either of them',
 }
 
 /** Returns `<h2 id="search">` and its section. */
@@ -70,7 +76,7 @@ export function searchPart(): string {
     `<p>Every collection takes the parameter ${code('q')} with an expression, and answers with the objects that meet it. ${code('X-Total-Count')} tells how many those are on all pages. Blank text asks for nothing: all objects are the answer.</p>`,
     `<pre>${escaped(GRAMMAR)}</pre>`,
     '<ul>',
-    `<li>${code('field=value')} is exact, ${code('field~value')} means contains. With a wildcard ${code('*')} the value after ${code('~')} stands for the whole: ${code('web*')} is what begins with web. After ${code('=')} a star is a star; after ${code('~')} it is one as ${code('"\\*"')}.</li>`,
+    `<li>${code('field=value')} is exact, ${code('field~value')} means contains. With a wildcard ${code('*')} the value after ${code('~')} stands for the whole: ${code('web*')} is what begins with web. ${code('<')}, ${code('<=')}, ${code('>')} and ${code('>=')} compare integers and times; a beginning of a time stands for all of it: ${code('end>2031-06')} is after that month. After ${code('=')} a star is a star; after ${code('~')} it is one as ${code('"\\*"')}.</li>`,
     `<li>${code('&&')} binds tighter than ${code('||')}. White space is free, but not within a word: put values with spaces or other signs in double quotes.</li>`,
     `<li>Of a list, one member is enough. ${code('field=""')} finds where there is nothing: no value, empty text, an empty list. ${code('field~*')} finds where there is something.</li>`,
     `<li>In a URL ${code('&&')} is ${code('%26%26')} and ${code('+')} is ${code('%2B')} (curl: ${code("-G --data-urlencode 'q=…'")}). A bare ${code('&&')} within q is understood too.</li>`,

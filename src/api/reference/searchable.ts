@@ -13,6 +13,7 @@ import { DOMAIN_FIELDS } from '../../store/domains.ts'
 import { EXTERNAL_AUTH_FIELDS } from '../../store/external-auths.ts'
 import { HOST_KEY_FIELDS } from '../../store/host-keys.ts'
 import { PASSWORD_CHANGE_POLICY_FIELDS } from '../../store/password-change-policies.ts'
+import { PERSON_FIELDS } from '../../store/persons.ts'
 import { PROFILE_FIELDS } from '../../store/profiles.ts'
 import { DOMAIN_JOB_FIELDS, SECRET_JOB_FIELDS } from '../../store/secret-jobs.ts'
 import { SERVICE_FIELDS } from '../../store/services.ts'
@@ -49,6 +50,7 @@ export const SEARCHABLE: Readonly<Record<string, Fields>> = {
   '/externalauths': EXTERNAL_AUTH_FIELDS,
   '/authdomains': AUTH_DOMAIN_FIELDS,
   '/authdomains/:domain/mappings': AUTH_DOMAIN_MAPPING_FIELDS,
+  '/authdomains/:domain/persons': PERSON_FIELDS,
   '/hostkeys': HOST_KEY_FIELDS,
   '/targets': TARGET_FIELDS,
   '/sessionrights': SESSION_RIGHT_FIELDS,

@@ -25,7 +25,7 @@ const MAX_AUTHS = 8
 const domainName = name('unique; persons are NAME@DOMAIN', 'corp')
 const type = oneOf(METHOD_TYPES, 'of all its external_auths')
 const attribute = (what: string) =>
-  Type.Union([Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9;:-]{0,63}$' }), Type.Null()], {
+  Type.Union([Type.String({ pattern: '^[A-Za-z0-9_][A-Za-z0-9_;:./-]{0,127}$' }), Type.Null()], {
     description: `the server's attribute of ${what}; null: the type's usual one`,
   })
 const Attributes = {
@@ -61,6 +61,15 @@ const NAMES = {
 } as const satisfies Record<keyof AuthDomainAttributes, keyof typeof Attributes>
 const ATTRIBUTES = Object.entries(NAMES) as [keyof AuthDomainAttributes, keyof typeof Attributes][]
 
+/** Refuses what would need a question: tokens come with requests. @throws ApiError `invalid_field` */
+function refuseQuestions(type: AuthDomain['type'], body: Static<typeof Update>): void {
+  if (type !== 'OIDC') return
+  const flaw = 'persons of type OIDC sign in by tokens: no name is looked for, and nothing can be asked'
+  check('is_default', body.is_default ? flaw : undefined)
+  check('secondary_auth', (body.secondary_auth ?? []).length > 0 ? flaw : undefined)
+  check('public_key_attribute', body.public_key_attribute != null ? flaw : undefined)
+}
+
 export function authDomainResource(context: ResourceContext) {
   const { store } = context.deps
 
@@ -72,6 +81,8 @@ export function authDomainResource(context: ResourceContext) {
     if (refs === undefined) return undefined
     for (const [at, ref] of refs.entries()) {
       const auth = await referred(store.externalAuths, `${field}/${at}`, ref)
+      if (field === 'secondary_auth' && auth.type === 'OIDC')
+        throw fieldError('invalid_field', `${field}/${at}`, `"${ref}" takes tokens, and asks no code`)
       if (field === 'external_auths' && auth.type !== wanted)
         throw fieldError(
           'invalid_field',
@@ -100,6 +111,7 @@ export function authDomainResource(context: ResourceContext) {
       else if (given !== undefined) attributes[key] = given
     }
     const first = await authsOf('external_auths', body.external_auths, type)
+    refuseQuestions(type, body)
     const second = await authsOf('secondary_auth', body.secondary_auth, type)
     return {
       ...(body.domain_name !== undefined && { domainName: body.domain_name }),

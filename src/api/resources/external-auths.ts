@@ -12,9 +12,9 @@ import { nameKey } from '../../model/names.ts'
 import { type Id, USER_AUTHS } from '../../model/objects.ts'
 import { Secret } from '../../model/secret.ts'
 import type { Store } from '../../store/store.ts'
-import { rightsOf } from '../access/authenticate.ts'
 import { type ApiRequest, requireRight } from '../access/caller.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
+import { rightsOf } from '../access/profile-rights.ts'
 import { registerCollection } from '../collection/collection.ts'
 import { announced, resource } from '../collection/resource.ts'
 import type { Api } from '../http/deps.ts'
@@ -36,6 +36,7 @@ import {
   tacacsShown,
 } from '../schema/external-auth-options.ts'
 import { check, checkName, exact, name, names, oneOf, partial, shown, text } from '../schema/fields.ts'
+import { issuerServer, Oidc, oidcOptionsOf, oidcShown } from '../schema/oidc-options.ts'
 import { refuseBeyondOwn } from './users.ts'
 
 const MAX_SERVERS = 8
@@ -46,6 +47,7 @@ export const SECTIONS = {
   RADIUS: 'radius',
   TACACS: 'tacacs',
   KERBEROS: 'kerberos',
+  OIDC: 'oidc',
 } as const satisfies Record<(typeof METHOD_TYPES)[number], string>
 const authenticationName = name('unique; also a sign-in method of users', 'directory')
 const host = Type.String({
@@ -72,7 +74,7 @@ const secret = (what: string) =>
 const Create = exact({
   authentication_name: authenticationName,
   type: oneOf(METHOD_TYPES, 'what the servers speak'),
-  host,
+  host: Type.Optional(host),
   port: Type.Optional(port),
   backup_servers: Type.Optional(
     Type.Array(Server, {
@@ -87,6 +89,7 @@ const Create = exact({
   radius: Type.Optional(Radius),
   tacacs: Type.Optional(Tacacs),
   kerberos: Type.Optional(Kerberos),
+  oidc: Type.Optional(Oidc),
   bind_password: secret('password of ldap/bind_dn'),
   client_key: secret('PEM of the key of ldap/client_certificate'),
   shared_secret: secret('secret that a RADIUS or TACACS+ server has for this client'),
@@ -106,6 +109,7 @@ const View = exact({
   radius: Radius,
   tacacs: Tacacs,
   kerberos: Kerberos,
+  oidc: Oidc,
   secrets: names('those that are set'),
 })
 
@@ -128,6 +132,39 @@ function refuseForeign(body: Static<typeof Update>, type: ExternalAuthType): voi
   }
 }
 
+function commonOf({ authentication_name, description, timeout }: Static<typeof Update>, own?: ExternalAuth) {
+  return {
+    ...(authentication_name !== undefined && { authenticationName: authentication_name }),
+    description: description ?? own?.description ?? '',
+    timeoutMs: timeout === undefined ? (own?.timeoutMs ?? 5000) : timeout * 1000,
+  }
+}
+
+/** @throws ApiError `invalid_field` */
+function serversOf(body: Static<typeof Update>, own?: ExternalAuth): ExternalServer[] {
+  const [first = { host: '' }, ...others] = own?.servers ?? []
+  const servers = [
+    { host: body.host ?? first.host, port: body.port === undefined ? first.port : body.port },
+    ...(body.backup_servers ?? others),
+  ].map(({ host, port }) => ({ host, ...(port != null && { port }) }))
+  for (const [at, { host }] of servers.entries())
+    check(at === 0 ? 'host' : `backup_servers/${at - 1}/host`, hostFlaw(host))
+  return servers
+}
+
+/** Returns the place of an issuer, which its URL says. @throws ApiError `invalid_field` if the body says another one */
+function issuerPlace(
+  { host, port, backup_servers: others = [] }: Static<typeof Update>,
+  issuer: string,
+): ExternalServer {
+  const place = issuerServer(issuer)
+  const flaw = 'oidc/issuer says where it is: leave this out'
+  check('host', host !== undefined && host !== place.host ? flaw : undefined)
+  check('port', port != null && port !== place.port ? flaw : undefined)
+  check('backup_servers', others.length > 0 ? flaw : undefined)
+  return place
+}
+
 export function externalAuthResource(context: ResourceContext) {
   const { store, vault } = context.deps
 
@@ -146,13 +183,16 @@ export function externalAuthResource(context: ResourceContext) {
         ? 'the name of a method of the broker itself'
         : undefined,
     )
-    const [first = { host: '' }, ...others] = own?.servers ?? []
-    const servers = [
-      { host: body.host ?? first.host, port: body.port === undefined ? first.port : body.port },
-      ...(body.backup_servers ?? others),
-    ].map(({ host, port }) => ({ host, ...(port != null && { port }) }))
-    for (const [at, { host }] of servers.entries())
-      check(at === 0 ? 'host' : `backup_servers/${at - 1}/host`, hostFlaw(host))
+    if (type === 'OIDC') {
+      const options = oidcOptionsOf(body.oidc ?? {}, own?.type === 'OIDC' ? own.options : undefined)
+      for (const [at, one] of options.scopes.entries()) {
+        const profile = one.slice(one.lastIndexOf('=') + 1)
+        if (!(await store.profiles.rightsOf(profile)))
+          throw fieldError('unknown_reference', `oidc/scopes/${at}`, `there is no profile "${profile}"`)
+      }
+      return { ...commonOf(body, own), servers: [issuerPlace(body, options.issuer)], options }
+    }
+    const servers = serversOf(body, own)
     if (body.keytab != null) check('keytab', keytabFlaw(body.keytab))
     const options =
       type === 'KERBEROS'
@@ -162,13 +202,7 @@ export function externalAuthResource(context: ResourceContext) {
           : type === 'RADIUS'
             ? radiusOptionsOf(body.radius ?? {}, own?.type === 'RADIUS' ? own.options : undefined)
             : ldapOptionsOf(body.ldap ?? {}, own?.type === 'LDAP' ? own.options : undefined)
-    return {
-      ...(wanted !== undefined && { authenticationName: wanted }),
-      description: body.description ?? own?.description ?? '',
-      servers,
-      timeoutMs: body.timeout === undefined ? (own?.timeoutMs ?? 5000) : body.timeout * 1000,
-      options,
-    }
+    return { ...commonOf(body, own), servers, options }
   }
   /** A new place for old secrets would get them: they have to be given again. */
   const refuseMovedSecrets = (body: Static<typeof Update>, old: ExternalAuth, change: Change): void => {
@@ -270,6 +304,7 @@ export function externalAuthResource(context: ResourceContext) {
         radius: auth.type === 'RADIUS' ? radiusShown(auth.options) : {},
         tacacs: auth.type === 'TACACS' ? tacacsShown(auth.options) : {},
         kerberos: auth.type === 'KERBEROS' ? kerberosShown(auth.options) : {},
+        oidc: auth.type === 'OIDC' ? oidcShown(auth.options) : {},
         secrets: auth.secretNames,
       }
     },

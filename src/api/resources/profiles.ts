@@ -1,6 +1,6 @@
 /** Profiles: built-in ones, which are read-only, and others. */
 import { type Static, Type } from 'typebox'
-import { FACTOR_POLICIES } from '../../model/objects.ts'
+import { FACTOR_POLICIES, MAX_REMEMBERED_S } from '../../model/objects.ts'
 import { FEATURES, type Feature } from '../../model/profile-rights.ts'
 import { AMOUNTS, amountsOf, levelsOf, type Profile, rightsFrom } from '../../model/profiles.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
@@ -19,10 +19,22 @@ const secondFactor = oneOf(
   FACTOR_POLICIES,
   'required: its users need a one-time code to sign in, and enrol at their next sign-in; none, unless given',
 )
+const remember = Type.Integer({
+  minimum: 0,
+  maximum: MAX_REMEMBERED_S,
+  description:
+    'seconds for which no code is asked for again after a right one from the same address; 0, unless given: none',
+})
+const factorKeys = Type.Boolean({
+  description:
+    'an SSH key (FIDO) counts as both factors when its token has checked a PIN or a finger; false, unless given',
+})
 const Create = exact({
   profile_name: profileName,
   description: Type.Optional(text('what the profile is for')),
   second_factor: Type.Optional(secondFactor),
+  second_factor_remember: Type.Optional(remember),
+  second_factor_keys: Type.Optional(factorKeys),
   rights: Type.Optional(partial(rights)),
 })
 const Update = partial(Create)
@@ -31,8 +43,12 @@ const View = exact({
   profile_name: profileName,
   description: Type.String(),
   second_factor: secondFactor,
+  second_factor_remember: remember,
+  second_factor_keys: factorKeys,
   rights,
-  is_factory: Type.Boolean({ description: 'there from the first start: read only but for second_factor' }),
+  is_factory: Type.Boolean({
+    description: 'there from the first start: read only but for second_factor and its options',
+  }),
   amounts_to: Type.Array(oneOf(AMOUNTS, 'what they come to'), {
     description: 'what the rights amount to beside their names; docs/api.md says how. Read only',
   }),
@@ -50,6 +66,10 @@ export function profileResource(context: ResourceContext) {
       ...(body.profile_name !== undefined && { profileName: body.profile_name }),
       ...(body.description !== undefined && { description: body.description }),
       ...(body.second_factor !== undefined && { secondFactor: body.second_factor }),
+      ...(body.second_factor_remember !== undefined && {
+        secondFactorRemember: body.second_factor_remember,
+      }),
+      ...(body.second_factor_keys !== undefined && { secondFactorKeys: body.second_factor_keys }),
       ...(body.rights !== undefined && { rights: rightsFrom({ ...own?.rights, ...body.rights }) }),
     }
   }
@@ -96,6 +116,8 @@ export function profileResource(context: ResourceContext) {
       profile_name: profile.profileName,
       description: profile.description,
       second_factor: profile.secondFactor ?? 'none',
+      second_factor_remember: profile.secondFactorRemember ?? 0,
+      second_factor_keys: profile.secondFactorKeys ?? false,
       rights: profile.rights,
       is_factory: profile.isFactory,
       amounts_to: amountsOf(profile.rights),

@@ -9,10 +9,11 @@ import type { ShownOutcome } from '../../identity/shown-tickets.ts'
 import type { Proved } from '../../identity/sign-in.ts'
 import { FEATURES, LEVELS } from '../../model/profile-rights.ts'
 import { Secret } from '../../model/secret.ts'
-import { rightsOf, SESSION_COOKIE } from '../access/authenticate.ts'
+import { SESSION_COOKIE } from '../access/authenticate.ts'
 import { type Caller, callerOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
 import { addressOf, record } from '../access/events.ts'
+import { rightsOf } from '../access/profile-rights.ts'
 import type { Api } from '../http/deps.ts'
 import { ApiError, challengeError, fieldError } from '../http/errors.ts'
 import { errorResponses } from '../http/failures.ts'
@@ -65,7 +66,8 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
       },
     },
     async (request, reply) => {
-      const { user, by, recoveryCodesLeft, answer, method } = await proven(request, reply, request.body)
+      const proof = await proven(request, reply, request.body)
+      const { user, by, recoveryCodesLeft, isFactorRemembered, answer, method } = proof
       await endOwn(request)
       const { userName, profile } = user
       // One after the other: a success that is in the audit log was one.
@@ -73,10 +75,10 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
       try {
         const fields = { ...method, ...(by && serverFields(by)), user: userName, profile }
         await record(deps.audit, request, 'auth.success', fields)
-        if (recoveryCodesLeft !== undefined) {
-          const used = { protocol: 'HTTPS', user: userName, count: recoveryCodesLeft }
-          await record(deps.audit, request, 'factor.recovery', used)
-        }
+        const same = { protocol: 'HTTPS', user: userName }
+        if (recoveryCodesLeft !== undefined)
+          await record(deps.audit, request, 'factor.recovery', { ...same, count: recoveryCodesLeft })
+        if (isFactorRemembered) await record(deps.audit, request, 'factor.remembered', same)
       } catch (error) {
         // The token was not answered.
         await signIns.end(token).catch(() => undefined)
@@ -118,10 +120,11 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
     const { name, outcome, detail, answer } = shown ?? (await judged(request, body))
     if (outcome.result === 'accepted') return { ...outcome, answer, method }
     if (outcome.result === 'challenge') {
-      const { challenge: id, message } = outcome
+      const { challenge: id, message, uri } = outcome
       throw challengeError({
         id,
         message,
+        ...(uri !== undefined && { uri }),
         prompts: outcome.prompts.map(({ text, echo }) => ({ text, echo })),
       })
     }

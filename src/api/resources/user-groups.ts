@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { FACTOR_POLICIES, type UserGroup } from '../../model/objects.ts'
+import { FACTOR_POLICIES, MAX_REMEMBERED_S, type UserGroup } from '../../model/objects.ts'
 import { ALL_THE_TIME, MAX_TIMEFRAMES } from '../../model/timeframes.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
 import { registerCollection } from '../collection/collection.ts'
@@ -17,10 +17,22 @@ const secondFactor = oneOf(
   FACTOR_POLICIES,
   'required: members need a one-time code to sign in, and enrol at their next sign-in; none, unless given',
 )
+const remember = Type.Integer({
+  minimum: 0,
+  maximum: MAX_REMEMBERED_S,
+  description:
+    'seconds for which no code is asked for again after a right one from the same address; 0, unless given: none',
+})
+const factorKeys = Type.Boolean({
+  description:
+    'an SSH key (FIDO) counts as both factors when its token has checked a PIN or a finger; false, unless given',
+})
 const Create = exact({
   group_name: groupName,
   description: Type.Optional(text('what the group is for')),
   second_factor: Type.Optional(secondFactor),
+  second_factor_remember: Type.Optional(remember),
+  second_factor_keys: Type.Optional(factorKeys),
   users: Type.Optional(names('members')),
   timeframes: Type.Optional(timeframes),
 })
@@ -30,6 +42,8 @@ const View = exact({
   group_name: groupName,
   description: Type.String(),
   second_factor: secondFactor,
+  second_factor_remember: remember,
+  second_factor_keys: factorKeys,
   users: names('members'),
   timeframes,
 })
@@ -46,6 +60,10 @@ export function userGroupResource(context: ResourceContext) {
       ...(body.group_name !== undefined && { groupName: body.group_name }),
       ...(body.description !== undefined && { description: body.description }),
       ...(body.second_factor !== undefined && { secondFactor: body.second_factor }),
+      ...(body.second_factor_remember !== undefined && {
+        secondFactorRemember: body.second_factor_remember,
+      }),
+      ...(body.second_factor_keys !== undefined && { secondFactorKeys: body.second_factor_keys }),
       ...(body.timeframes !== undefined && {
         timeframeIds: await referredIds(store.timeframes, 'timeframes', body.timeframes),
       }),
@@ -79,6 +97,8 @@ export function userGroupResource(context: ResourceContext) {
       group_name: group.groupName,
       description: group.description,
       second_factor: group.secondFactor ?? 'none',
+      second_factor_remember: group.secondFactorRemember ?? 0,
+      second_factor_keys: group.secondFactorKeys ?? false,
       users: await read.users(group.userIds),
       timeframes: await read.timeframes(group.timeframeIds ?? [ALL_THE_TIME]),
     }),

@@ -10,13 +10,13 @@ import type { ProfileRights } from '../../model/profile-rights.ts'
 import { covers } from '../../model/profiles.ts'
 import { Secret } from '../../model/secret.ts'
 import type { Store } from '../../store/store.ts'
-import { rightsOf } from '../access/authenticate.ts'
 import { type ApiRequest, callerOf, requireRight } from '../access/caller.ts'
 import type { Context, ResourceContext } from '../access/context.ts'
+import { rightsOf } from '../access/profile-rights.ts'
 import { refuseUnboundWay, widensSignIn } from '../access/ways-in.ts'
 import { registerCollection } from '../collection/collection.ts'
 import { localUsers, type Names, placeFields, referred, referredIds } from '../collection/references.ts'
-import { announced, resource } from '../collection/resource.ts'
+import { announced, type PlannedEvent, resource } from '../collection/resource.ts'
 import type { Api } from '../http/deps.ts'
 import { ApiError, fieldError } from '../http/errors.ts'
 import {
@@ -111,7 +111,14 @@ export function userResource(context: ResourceContext) {
   const methodsOf = async (names: readonly string[]): Promise<string[]> => {
     const found = names.map(async (one, at) => {
       if ((USER_AUTHS as readonly string[]).includes(one)) return one
-      return (await referred(store.externalAuths, `user_auths/${at}`, one)).authenticationName
+      const auth = await referred(store.externalAuths, `user_auths/${at}`, one)
+      if (auth.type === 'OIDC')
+        throw fieldError(
+          'invalid_field',
+          `user_auths/${at}`,
+          `"${one}" takes tokens of persons of a domain only`,
+        )
+      return auth.authenticationName
     })
     return [...new Set(await Promise.all(found))]
   }
@@ -240,25 +247,7 @@ export function userResource(context: ResourceContext) {
         })
       },
     },
-    remove: {
-      async check(old, request) {
-        refuseBeyondOwn(request, await rightsOf(store, old.profile))
-        const out = await store.checkouts.ofUser(old.id, context.deps.clock())
-        return Promise.all(
-          out.map(async ({ id, accountId, apiKey = '' }) => ({
-            code: 'checkout.expired' as const,
-            fields: {
-              ...placeFields((await store.accounts.meant({ account: accountId }, 1))[0]),
-              user: old.userName,
-              // The checkout's key, not the one of the caller that removes the user.
-              api_key: apiKey,
-              object: id,
-              reason: 'the user was removed',
-            },
-          })),
-        )
-      },
-    },
+    remove: { check: (old, request) => removalOf(context, old, request) },
     removeFrom: (old) => store.users.remove(old.id, old),
     view: View,
     show: async (user, read) => ({
@@ -279,6 +268,32 @@ export function userResource(context: ResourceContext) {
     list: (_request, page) => store.users.list(page),
     find: (_request, ref) => localUsers(store).find(ref),
   })
+}
+
+/**
+ * Returns the events of what ends with a user: checkouts.
+ * @throws ApiError `profile_exceeds_own` for a user with rights beyond the caller's
+ */
+export async function removalOf(
+  { deps: { clock, store } }: ResourceContext,
+  old: User,
+  request: ApiRequest,
+): Promise<readonly PlannedEvent[]> {
+  refuseBeyondOwn(request, await rightsOf(store, old.profile))
+  const out = await store.checkouts.ofUser(old.id, clock())
+  return Promise.all(
+    out.map(async ({ id, accountId, apiKey = '' }) => ({
+      code: 'checkout.expired' as const,
+      fields: {
+        ...placeFields((await store.accounts.meant({ account: accountId }, 1))[0]),
+        user: old.userName,
+        // The checkout's key, not the one of the caller that removes the user.
+        api_key: apiKey,
+        object: id,
+        reason: 'the user was removed',
+      },
+    })),
+  )
 }
 
 export function registerUsers(app: Api, context: Context): void {

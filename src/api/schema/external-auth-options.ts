@@ -253,7 +253,8 @@ export function hostFlaw(host: ExternalServer['host']): string | undefined {
   return isIP(host) !== 0 || HOST_NAME.test(host) ? undefined : 'expected a host name or an IP address'
 }
 
-function certificatesFlaw(pem: string | undefined): string | undefined {
+/** Returns what is wrong with certificates as PEM, or undefined. */
+export function certificatesFlaw(pem: string | undefined): string | undefined {
   if (pem === undefined) return undefined
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
   if (blocks.length === 0) return 'expected certificates as PEM (-----BEGIN CERTIFICATE-----)'

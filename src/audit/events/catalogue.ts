@@ -10,6 +10,7 @@ import type { EventFields, EventKind, Severity } from './fields.ts'
 import { GUESTS } from './guests.ts'
 import { RECORDINGS } from './recordings.ts'
 import { SESSIONS } from './sessions.ts'
+import { SIGN_IN_SERVERS } from './sign-in-servers.ts'
 
 export const EVENTS = {
   ...SESSIONS,
@@ -18,6 +19,7 @@ export const EVENTS = {
   ...ADMINISTRATION,
   ...APPROVALS,
   ...FACTORS,
+  ...SIGN_IN_SERVERS,
 } as const satisfies Record<string, EventKind>
 
 export type EventCode = keyof typeof EVENTS

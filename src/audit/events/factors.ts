@@ -26,6 +26,14 @@ export const FACTORS = {
     fields: ['user', ...CLIENT, 'protocol', 'count'],
     sentence: (f) => `${who(f)} used a recovery code, ${f.count ?? 0} are left`,
   },
+  'factor.remembered': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'a user signed in without a one-time code, since one was right from the same address a while ago',
+    fields: ['user', ...CLIENT, 'protocol'],
+    sentence: (f) => `${who(f)} signed in by a one-time code of a while ago`,
+  },
   'factor.reset': {
     severity: 'warning',
     trap: false,

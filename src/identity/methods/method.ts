@@ -1,5 +1,5 @@
 /**
- * Methods of sign-in whose answer comes from a server: LDAP, RADIUS, TACACS+, Kerberos. Each is one folder beside
+ * Methods of sign-in whose answer comes from a server: LDAP, RADIUS, TACACS+, Kerberos, OpenID Connect. Each is one folder beside
  * this file, takes a proof and answers; it knows neither fronts nor users, and decides no right. What a front can
  * show decides which methods it offers.
  */
@@ -73,12 +73,19 @@ export interface ShownTicket {
   answer: Uint8Array
 }
 
+/** The verdict on an access token. `reason` is for administrators. */
+export type BearerAnswer =
+  | { result: 'accepted'; person: Person; scopes: string[]; isMultiFactor: boolean }
+  | { result: 'rejected' | 'unavailable'; reason: string }
+
 /** One step of a trial by an administrator. Holds no secret. */
 export interface TestStep {
   step: 'reached' | 'tls' | 'bound' | 'user_found' | 'groups' | 'signed_in' | 'answered'
   ok: boolean
   /** Says the finding; for a failure: the expected, the actual, and the remedy. */
   detail: string
+  /** Groups of the person, where this step has found them. */
+  groups?: readonly string[]
 }
 
 export interface TestRequest {
@@ -104,6 +111,8 @@ export interface SignInMethod {
    * @throws Error whose message is for administrators
    */
   accept?(token: Uint8Array, service: string): ShownTicket
+  /** Judges an access token that the client shows; absent where there are none. */
+  bear?(token: string): Promise<BearerAnswer>
   /** Tries the server step by step, and stops after the first that fails. */
   test(request: TestRequest, signal: AbortSignal): Promise<TestStep[]>
   /** Closes all connections. */

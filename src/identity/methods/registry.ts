@@ -9,6 +9,7 @@ import type { HashSeal } from '../hashes.ts'
 import { KerberosMethod } from './kerberos/method.ts'
 import { LdapMethod } from './ldap/method.ts'
 import type { SignInMethod } from './method.ts'
+import { OidcMethod } from './oidc/method.ts'
 import { RadiusMethod } from './radius/method.ts'
 import { TacacsMethod } from './tacacs/method.ts'
 
@@ -18,6 +19,7 @@ export const METHOD_TYPES = [
   'RADIUS',
   'TACACS',
   'KERBEROS',
+  'OIDC',
 ] as const satisfies readonly ExternalAuthType[]
 
 /** Most methods that are kept open. */
@@ -88,6 +90,7 @@ export class MethodRegistry {
       now,
       onFailure: (server: string, error: Error) => onFailure(auth.authenticationName, server, error),
     }
+    if (auth.type === 'OIDC') return new OidcMethod({ ...common, auth })
     if (auth.type === 'KERBEROS') {
       const keytab = secret('keytab')
       const { now, onFailure } = common

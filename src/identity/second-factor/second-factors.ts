@@ -106,37 +106,58 @@ export class SecondFactors {
    * address.
    */
   async after(proved: Proved, source: string): Promise<Step<Proved>> {
-    const { user } = proved
-    if ((await this.#rows.find(user.id))?.enrolled !== undefined) return this.#ask(proved)
-    if (!(await this.#rows.isRequired(user))) return { result: 'accepted', value: proved }
+    const { user, isUserVerified } = proved
+    const isEnrolled = (await this.#rows.find(user.id))?.enrolled !== undefined
+    const policy = await this.#rows.policyOf(user)
+    if (isUserVerified && policy?.areKeysEnough) return { result: 'accepted', value: proved }
+    if (isEnrolled) {
+      const rememberMs = (policy?.rememberS ?? 0) * 1000
+      if (await this.#isRemembered(user, source, rememberMs))
+        return { result: 'accepted', value: { ...proved, isFactorRemembered: true } }
+      return this.#ask(proved, rememberMs > 0 ? source : undefined)
+    }
+    if (!policy) return { result: 'accepted', value: proved }
     const begun = await this.begin(user)
-    return begun ? this.#askFirst(proved, source, inviting(begun), FIRST_TRIES) : this.#ask(proved)
+    return begun ? this.#askFirst(proved, source, begun, FIRST_TRIES) : this.#ask(proved, undefined)
   }
 
-  #ask(proved: Proved): Step<Proved> {
-    return asking('', { text: PROMPT, echo: false }, async (answer) => {
+  async #isRemembered(user: User, source: string, rememberMs: number): Promise<boolean> {
+    if (rememberMs === 0) return false
+    const now = this.#options.now()
+    return await this.#rows.isRemembered(user, source, { since: now - rememberMs, now })
+  }
+
+  /** `remembering`: the address from which a right code counts for a while, if it does. */
+  #ask(proved: Proved, remembering: string | undefined): Step<Proved> {
+    return asking({ message: '' }, { text: PROMPT, echo: false }, async (answer) => {
       const verdict = await this.#judge(proved.user.id, answer, true)
       if ('flaw' in verdict) return { result: 'rejected', reason: verdict.flaw }
       const { left } = verdict
-      return await this.#still({ ...proved, ...(left !== undefined && { recoveryCodesLeft: left }) })
+      const still = await this.#still({ ...proved, ...(left !== undefined && { recoveryCodesLeft: left }) })
+      if (still.result === 'accepted' && left === undefined && remembering !== undefined)
+        await this.#rows.remember(still.value.user, remembering, this.#options.now())
+      return still
     })
   }
 
   /** Asks for the first code of a new authenticator, which proves nothing yet: the secret has just been shown. */
-  #askFirst(proved: Proved, source: string, message: string, tries: number): Step<Proved> {
-    return asking(message, { text: 'First code: ', echo: false }, async (answer) => {
+  #askFirst(proved: Proved, source: string, enrolment: Enrolment, tries: number): Step<Proved> {
+    const message =
+      tries === FIRST_TRIES ? inviting(enrolment) : 'This is not its current code: try the next one.'
+    const shown = { message, uri: enrolment.uri }
+    return asking(shown, { text: 'First code: ', echo: false }, async (answer) => {
       const codes = newRecoveryCodes()
       const confirmed = answer && (await this.#firstOf(proved.user.id, answer, codes))
       if (confirmed) return this.#askNoted(proved, source, codes, confirmed)
       if (tries <= 1) return { result: 'rejected', reason: 'wrong_code' }
-      return this.#askFirst(proved, source, 'This is not its current code: try the next one.', tries - 1)
+      return this.#askFirst(proved, source, enrolment, tries - 1)
     })
   }
 
   /** Shows the recovery codes. The enrolment counts once they were seen. */
   #askNoted(proved: Proved, source: string, codes: readonly string[], confirmed: Confirmed): Step<Proved> {
     const message = `Each of these signs you in once without the authenticator. Note them down:\n${codes.join('  ')}`
-    return asking(message, { text: 'Enter goes on: ', echo: true }, async () => {
+    return asking({ message }, { text: 'Enter goes on: ', echo: true }, async () => {
       const still = await this.#still(proved)
       if (still.result !== 'accepted') return still
       await this.onEnrolled(proved.user, source)
@@ -199,12 +220,12 @@ export class SecondFactors {
 }
 
 function asking(
-  message: string,
+  shown: { message: string; uri?: string },
   prompt: MethodPrompt,
   next: (answer: Secret | undefined) => Promise<Step<Proved>>,
 ): Step<Proved> {
   const round = {
-    message,
+    ...shown,
     prompts: [prompt],
     next: ([answer]: readonly Secret[]) => next(answer),
     close: () => undefined,
@@ -212,9 +233,9 @@ function asking(
   return { result: 'challenge', round }
 }
 
-function inviting({ secret, uri }: Enrolment): string {
+function inviting({ secret }: Enrolment): string {
   const shown = secret.match(/.{4}/g)!.join(' ')
-  return `You need a second factor. Add this to an authenticator, by hand or as a QR code:\n  ${shown}\n  ${uri}`
+  return `You need a second factor. Add this to an authenticator, by hand or as a QR code:\n  ${shown}`
 }
 
 const placeOf = (id: Id) => ({ table: 'second_factors', id, field: 'secret' })

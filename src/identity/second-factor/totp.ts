@@ -42,10 +42,13 @@ export function stepOfCode(
   return found
 }
 
-/** Returns the URI by which authenticators take the secret over (Key URI format of Google Authenticator). */
+/**
+ * Returns the URI by which authenticators take the secret over (Key URI format of Google Authenticator). The rest is as
+ * by default there, and left out: the shorter the text, the smaller its QR code.
+ */
 export function keyUri(issuer: string, user: string, secret: string): string {
   const label = `${encodeURIComponent(issuer)}:${encodeURIComponent(user)}`
-  return `otpauth://totp/${label}?secret=${secret}&issuer=${encodeURIComponent(issuer)}&algorithm=SHA1&digits=6&period=30`
+  return `otpauth://totp/${label}?secret=${secret}&issuer=${encodeURIComponent(issuer)}`
 }
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'

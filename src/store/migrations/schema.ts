@@ -75,6 +75,8 @@ export interface GroupRow extends NamedRow {
 
 export interface UserGroupRow extends GroupRow {
   second_factor: string
+  second_factor_remember: number
+  second_factor_keys: Flag
 }
 
 export interface TimeframeRow extends NamedRow {
@@ -183,6 +185,8 @@ export interface ProfileRow extends NamedRow {
   rights: string
   is_factory: Flag
   second_factor: string
+  second_factor_remember: number
+  second_factor_keys: Flag
 }
 
 export interface CheckoutPolicyRow extends NamedRow {
@@ -479,6 +483,7 @@ export interface Schema {
   invitations: InvitationRow
   second_factors: SecondFactorRow
   recovery_codes: { user_id: string; digest: Uint8Array }
+  remembered_factors: { user_id: string; address: string; since: number; secret_revision: number }
   lockouts: LockoutRow
   lockout_attempts: LockoutAttemptRow
   api_keys: ApiKeyRow

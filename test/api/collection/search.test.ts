@@ -75,6 +75,8 @@ describe('the examples of the reference', () => {
     'session.accounts~root@*:srv1:*': ['servers'],
     'user_group=linux-admins && is_recorded=true': ['linux-admins:servers'],
     'user=ops1 && begin~2031-06': ['2031-06-30T12:00:00.000Z'],
+    'user=ops1 && begin>=2031-05-30 && begin<2031-06': ['2031-05-30T12:00:00.000Z'],
+    'bytes_out>1000000': [],
     'source_ip=${client_ip}': ['2031-05-30T12:00:00.000Z'],
     'srv*': ['root@local:srv1:ssh', 'svc@corp%_@corp:srv1:ssh2'],
     'root@local:srv1': ['root@local:srv1:ssh'],
@@ -88,7 +90,8 @@ describe('the examples of the reference', () => {
     const page = (await h.call('GET', '/doc/Usage.html')).text
     const docs = readFileSync(new URL('../../../docs/api.md', import.meta.url), 'utf8')
     expect(page).toContain('<h2 id="search">')
-    const shown = (text: string) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;')
+    const shown = (text: string) =>
+      text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
     for (const { path, q, finds } of EXAMPLES) {
       expect(page).toContain(`<td>${shown(path)}</td><td>${shown(q)}</td><td>${shown(finds)}</td>`)
       expect(docs).toContain(`| \`${path}\` | \`${q.replaceAll('|', '\\|')}\` | ${finds} |`)
@@ -202,14 +205,20 @@ describe('flags, numbers and times', () => {
     ['/users', 'expiration_date=2031-06-30T14:00:00+02:00', ['ops1']],
     ['/users', 'expiration_date~2031-06-30T12', ['ops1']],
     ['/users', 'expiration_date~2031-07', []],
+    ['/users', 'expiration_date>2031-06-30T11', ['ops1']],
+    ['/users', 'expiration_date>2031-06', []],
+    ['/users', 'expiration_date>=2031-06 && expiration_date<=2031-06-30T12:00:00Z', ['ops1']],
     ['/users', 'expiration_date=""', ['Zoë', 'admin', 'zoe']],
     ['/devices/srv1/services', 'port=2222', ['ssh2']],
+    ['/devices/srv1/services', 'port>22 && port<=2222', ['ssh2']],
     ['/authorizations', 'is_recorded=false', ['linux-admins:vault']],
     ['/apikeys', 'expiration_date~2032*', ['CD']],
     ['/hostkeys', 'first_seen~2031-02', ['SHA256:bBb']],
     ['/sessions', 'killed=true', ['2031-06-30T12:00:00.000Z']],
     ['/sessions', 'killed=false && end=""', ['2031-07-30T12:00:00.000Z']],
     ['/sessions', 'bytes_in=100', ['2031-06-30T12:00:00.000Z']],
+    ['/sessions', 'bytes_in>99 && bytes_in<101', ['2031-06-30T12:00:00.000Z']],
+    ['/sessions', 'begin>=2031-06 && begin<2031-07', ['2031-06-30T12:00:00.000Z']],
     ['/sessions', 'recording.state=sealed', ['2031-05-30T12:00:00.000Z']],
     ['/sessions', 'recording.state="" && is_recorded=true', ['2031-06-30T12:00:00.000Z']],
     ['/sessionrights', 'is_recorded=true && device=web1', ['Root@local:web1:ssh']],
@@ -247,12 +256,12 @@ describe('the variables', () => {
 
 describe('a bad expression', () => {
   it.each([
-    ['user_name', 9, '"=" or "~"'],
+    ['user_name', 9, '"=", "~"'],
     ['user_name=a && ', 15, 'the name of a field'],
     ['is_disabled=maybe', 12, 'true or false'],
     ['expiration_date=2031', 16, 'a time such as'],
     ['user_name="a', 12, 'a closing "'],
-    ['x'.repeat(MAX_EXPRESSION), MAX_EXPRESSION, '"=" or "~"'],
+    ['x'.repeat(MAX_EXPRESSION), MAX_EXPRESSION, '"=", "~"'],
   ])('%s is 400 at %d', async (q, position, expected) => {
     const answer = await search('/users', q)
     expect(answer.status).toBe(400)

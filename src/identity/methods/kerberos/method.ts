@@ -128,7 +128,7 @@ export class KerberosMethod implements SignInMethod {
           throw new Error(
             `expected a ticket, got ${answer.result === 'rejected' ? answer.reason : answer.result}`,
           )
-        steps.push({ step, ok: true, detail: `signed in as ${userName}, and the KDC is proved` })
+        steps.push({ step, ok: true, detail: `signed in as ${userName}, and the KDC is proved`, groups: [] })
       } catch (error) {
         steps.push({ step, ok: false, detail: (error as Error).message.slice(0, MAX_DETAIL) })
       }

@@ -28,7 +28,8 @@ export async function tryDirectory({
   const steps: TestStep[] = []
   const name = nameOf(server.endpoint)
   let step: TestStep['step'] = 'reached'
-  const passed = (detail: string) => steps.push({ step, ok: true, detail })
+  const passed = (detail: string, groups?: readonly string[]) =>
+    steps.push({ step, ok: true, detail, ...(groups && { groups }) })
   try {
     const probe = await DirectoryConnection.open(server.endpoint, signal)
     probe.close()
@@ -54,7 +55,7 @@ export async function tryDirectory({
       if (reason) throw new Error(`the account may not sign in: ${reason}`)
       step = 'groups'
       const { groups } = await readPerson(connection, options, attributes, found, signal)
-      passed(groups.length === 0 ? 'in no group' : groups.join('\n'))
+      passed(groups.length === 0 ? 'in no group' : groups.join('\n'), groups)
       if (password === undefined) return
       step = 'signed_in'
       const { refused, policy } = await server.tryPassword(found.dn, password, signal)

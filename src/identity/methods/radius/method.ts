@@ -172,7 +172,8 @@ export class RadiusMethod implements SignInMethod {
   ): Promise<TestStep[]> {
     const steps: TestStep[] = []
     let step: TestStep['step'] = 'reached'
-    const passed = (detail: string) => steps.push({ step, ok: true, detail: shown(detail, MAX_DETAIL) })
+    const passed = (detail: string, groups?: readonly string[]) =>
+      steps.push({ step, ok: true, detail: shown(detail, MAX_DETAIL), ...(groups && { groups }) })
     try {
       passed(`${server.name} is at ${await server.address(signal)}`)
       step = 'answered'
@@ -200,7 +201,7 @@ export class RadiusMethod implements SignInMethod {
       const { groups } = personOf(userName, reply.attributes, this.#settings.attributes)
       passed(`signed in as ${userName}`)
       step = 'groups'
-      passed(groups.length === 0 ? 'in no group' : groups.join('\n'))
+      passed(groups.length === 0 ? 'in no group' : groups.join('\n'), groups)
     } catch (error) {
       steps.push({ step, ok: false, detail: shown((error as Error).message, MAX_DETAIL) })
     }

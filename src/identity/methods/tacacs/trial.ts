@@ -30,7 +30,8 @@ export async function tryServer(trial: Trial): Promise<TestStep[]> {
   const { userName, password } = request
   const steps: TestStep[] = []
   let step: TestStep['step'] = 'reached'
-  const passed = (detail: string) => steps.push({ step, ok: true, detail: shown(detail, MAX_DETAIL) })
+  const passed = (detail: string, groups?: readonly string[]) =>
+    steps.push({ step, ok: true, detail: shown(detail, MAX_DETAIL), ...(groups && { groups }) })
   try {
     passed(`${server.name} accepts connections at ${await server.reach(signal)}`)
     step = 'answered'
@@ -54,7 +55,7 @@ export async function tryServer(trial: Trial): Promise<TestStep[]> {
     if (reply.status !== 'add' && reply.status !== 'replace')
       throw new Error(`expected PASS to service=shell, got ${reply.status.toUpperCase()}: ${reply.message}`)
     const { groups } = personOf(userName, reply, attributes)
-    passed(groups.length === 0 ? 'in no group' : groups.join('\n'))
+    passed(groups.length === 0 ? 'in no group' : groups.join('\n'), groups)
   } catch (error) {
     steps.push({ step, ok: false, detail: shown((error as Error).message, MAX_DETAIL) })
   }
