@@ -7,7 +7,7 @@ import type { AuthDomain, ExternalAuth } from '../model/external-auths.ts'
 import type { Store } from '../store/store.ts'
 import type { Identities } from './chain.ts'
 import { attemptOf, type External } from './external.ts'
-import type { ShownTicket } from './methods/method.ts'
+import { type ShownTicket, UnjudgedError } from './methods/method.ts'
 import type { MethodRegistry } from './methods/registry.ts'
 import { isSound, personAt } from './places.ts'
 import type { Outcome } from './sign-in.ts'
@@ -56,18 +56,17 @@ export class ShownTickets {
     const { external, identities } = this.#options
     const { source } = who
     const takers = await this.#takers()
-    let taker: Taker
+    let taker: Taker | undefined
     let shown: ShownTicket
     try {
       taker = takerOf(takers, realmOf(token))
-      const method = await this.#options.registry.of(taker.auth, taker.domain.attributes)
-      shown = method.accept!(token, SERVICE)
-      if (!isSound(shown.userName)) throw new Error('expected a name without blanks around it')
+      shown = await this.#shownTo(taker, token)
     } catch (error) {
-      // A ticket cannot be guessed, but it counts for the address like one that is.
-      const outcome = await identities.byTicket({ user: '', source }, async () => undefined)
       const detail = (error as Error).message.replaceAll(/\p{Cc}/gu, ' ').slice(0, MAX_DETAIL)
-      return { outcome, detail }
+      if (taker && error instanceof UnjudgedError)
+        return { outcome: await this.#unjudged(taker, who, detail), detail }
+      // A ticket cannot be guessed, but it counts for the address like one that is.
+      return { outcome: await identities.byTicket({ user: '', source }, async () => undefined), detail }
     }
     const { domain, auth } = taker
     const { userName, answer } = shown
@@ -79,6 +78,30 @@ export class ShownTickets {
       external.byTicket(domain, attempt, auth.authenticationName),
     )
     return { outcome, name, ...(outcome.result === 'accepted' && { answer }) }
+  }
+
+  /** @throws UnjudgedError if the fault is ours, else Error */
+  async #shownTo({ auth, domain }: Taker, token: Uint8Array): Promise<ShownTicket> {
+    const method = await this.#options.registry.of(auth, domain.attributes).catch((error: Error) => {
+      throw new UnjudgedError(error.message)
+    })
+    const shown = method.accept!(token, SERVICE)
+    if (!isSound(shown.userName)) throw new Error('expected a name without blanks around it')
+    return shown
+  }
+
+  /** Ends an attempt of a person whose name is not known, as no server of the domain could judge. */
+  async #unjudged(
+    { domain, auth }: Taker,
+    who: { source: string; owner: string },
+    reason: string,
+  ): Promise<Outcome> {
+    const request = { ...who, user: '', login: '', proof: { method: 'negotiate' } } as const
+    return await this.#options.identities.byShown(request, { domain, userName: '', name: '' }, async () => ({
+      result: 'unavailable',
+      server: auth.authenticationName,
+      reason,
+    }))
   }
 
   async #takers(): Promise<Taker[]> {

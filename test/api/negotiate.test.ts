@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { buildInit, buildMechanismList } from '../../proxies/bytes/spnego.ts'
+import { LOCKOUT_LIMITS } from '../../src/identity/lockout.ts'
 import { KERBEROS_OID } from '../../src/kerberos/gss.ts'
 import { firstToken, type Shown } from '../kerberos/client.ts'
 import { type MitKdc, REALM, startKdc } from '../peers/kerberos.ts'
@@ -140,6 +141,46 @@ describeWithPeers('tickets', ['krb5kdc', 'kdb5_util', 'kadmin.local', 'kinit', '
       [undefined, expect.stringContaining('was expected')],
     ])
     expect(found.map(({ method }) => method)).toEqual(Array(4).fill('negotiate'))
+  })
+
+  test('a keytab that cannot be read is no failure of the client, and says nothing of the vault to it', async () => {
+    const auth = (await h.store.externalAuths.find('realm'))!
+    const sealed = (await h.store.externalAuths.sealedSecrets(auth.id)).get('keytab')!
+    const altered = Uint8Array.from(sealed)
+    altered[altered.length - 1]! ^= 1
+    const count = async () => [
+      (await h.events('auth.failure')).length,
+      (await h.events('auth.unavailable')).length,
+    ]
+    const [failures, unavailable] = await count()
+    const shown = () => negotiate(spnego({ realm: REALM, service: ['HTTP', '127.0.0.1'], version: 2 }))
+    const reasons = []
+    for (const keytab of [altered, undefined]) {
+      await h.store.externalAuths.setSealedSecrets(auth.id, new Map([['keytab', keytab]]))
+      // More than may fail from one address with one name.
+      for (let i = 0; i <= LOCKOUT_LIMITS.pairFailures; i++) {
+        const { status, body, headers } = await shown()
+        expect([status, body.error, headers['set-cookie']]).toEqual([503, 'sign_in_unavailable', undefined])
+        expect(JSON.stringify(body)).not.toMatch(/keytab|seal/i)
+      }
+      reasons.push((await h.events('auth.unavailable')).at(-1))
+    }
+    expect(reasons).toEqual([
+      expect.objectContaining({
+        method: 'negotiate',
+        object: 'realm',
+        reason: expect.stringMatching(/sealed/),
+      }),
+      expect.objectContaining({
+        method: 'negotiate',
+        reason: expect.stringContaining('expected a `keytab`'),
+      }),
+    ])
+    expect((await count())[0]).toBe(failures)
+    expect((await count())[1]).toBeGreaterThan(unavailable!)
+    await h.store.externalAuths.setSealedSecrets(auth.id, new Map([['keytab', sealed]]))
+    const forged = await shown()
+    expect([forged.status, forged.body.error]).toEqual([401, 'invalid_credentials'])
   })
 
   test('a header beside a password decides nothing', async () => {

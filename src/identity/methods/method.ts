@@ -78,6 +78,11 @@ export type BearerAnswer =
   | { result: 'accepted'; person: Person; scopes: string[]; isMultiFactor: boolean }
   | { result: 'rejected' | 'unavailable'; reason: string }
 
+/** A ticket could not be judged, for a cause on our side: it counts as no failure. The message is for administrators. */
+export class UnjudgedError extends Error {
+  override name = 'UnjudgedError'
+}
+
 /** One step of a trial by an administrator. Holds no secret. */
 export interface TestStep {
   step: 'reached' | 'tls' | 'bound' | 'user_found' | 'groups' | 'signed_in' | 'answered'
@@ -108,7 +113,7 @@ export interface SignInMethod {
   look?(userName: string, signal: AbortSignal): Promise<PersonLook>
   /**
    * Judges a ticket that the client shows for this kind of service, in SPNEGO; absent where the protocol has none.
-   * @throws Error whose message is for administrators
+   * @throws UnjudgedError if the fault is ours, else Error; their messages are for administrators
    */
   accept?(token: Uint8Array, service: string): ShownTicket
   /** Judges an access token that the client shows; absent where there are none. */

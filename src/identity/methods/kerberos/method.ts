@@ -7,15 +7,16 @@ import { KdcRefusal, serviceOf, strangerRequest } from '../../../kerberos/passwo
 import type { Replays } from '../../../kerberos/replays.ts'
 import type { ExternalAuth } from '../../../model/external-auths.ts'
 import type { Secret } from '../../../model/secret.ts'
-import type {
-  MethodAnswer,
-  MethodAttempt,
-  MethodRefusal,
-  MethodState,
-  ShownTicket,
-  SignInMethod,
-  TestRequest,
-  TestStep,
+import {
+  type MethodAnswer,
+  type MethodAttempt,
+  type MethodRefusal,
+  type MethodState,
+  type ShownTicket,
+  type SignInMethod,
+  type TestRequest,
+  type TestStep,
+  UnjudgedError,
 } from '../method.ts'
 import { ServerOrder } from '../servers.ts'
 import { KDC_PORT, Kdc } from './kdc.ts'
@@ -96,7 +97,7 @@ export class KerberosMethod implements SignInMethod {
   accept(token: Uint8Array, service: string): ShownTicket {
     const { auth, now, replays } = this.#settings
     const { realm } = auth.options
-    const keys = this.#read(({ components }) => components.length === 2 && components[0] === service)
+    const keys = this.#keysOfKind(service)
     try {
       const accepted = acceptNegotiate(token, { realm, service, keys, replays, now })
       accepted.close()
@@ -173,6 +174,15 @@ export class KerberosMethod implements SignInMethod {
     const own = this.#read(({ components }) => components.join('/') === service)
     if (own.length === 0) throw new Error(`the keytab has no AES key of ${service}@${realm}: export it again`)
     return own
+  }
+
+  /** @throws UnjudgedError if the keytab is absent or damaged */
+  #keysOfKind(service: string): KeytabEntry[] {
+    try {
+      return this.#read(({ components }) => components.length === 2 && components[0] === service)
+    } catch (error) {
+      throw new UnjudgedError((error as Error).message)
+    }
   }
 
   /** Reads the keys of the realm that fit. @throws MalformedError, Error if the keytab is absent */
