@@ -24,7 +24,7 @@ export interface Basis {
   needs?: { feature: Feature; level: Level }
 }
 
-/** What ends a sign-in that others have judged. */
+/** Ends of a sign-in that others have judged. */
 export interface ProofBounds {
   /** Id of the session at the provider. */
   providerSession?: Id

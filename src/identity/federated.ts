@@ -27,7 +27,7 @@ export interface FederatedOutcome {
   detail?: string
 }
 
-/** What a provider has proved. */
+/** A person that a provider has proved. */
 export interface ProvedPerson {
   /** As it was when the provider was asked. */
   domain: AuthDomain
@@ -72,7 +72,7 @@ export class Federated {
     return { outcome, name }
   }
 
-  /** Ends a sign-in of which the provider has proved nobody. Counts as a failure for the address. */
+  /** Ends a sign-in whose provider has proved no person. Counts as a failure for the address. */
   async refused({ source }: Client, detail: string): Promise<FederatedOutcome> {
     return await refused(this.#options.identities, source, detail)
   }

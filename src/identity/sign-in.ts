@@ -67,7 +67,7 @@ export interface Proved {
   user: User
   /** Names of the external authentications that have judged it; absent if none has. */
   by?: readonly string[]
-  /** Id of the session at the provider of a federated sign-in: what rests on the sign-in ends with it. */
+  /** Id of the session at the provider of a federated sign-in, with which all ends that rests on the sign-in. */
   providerSession?: Id
   /** Recovery codes that are left; absent if none was used up. */
   recoveryCodesLeft?: number

@@ -192,7 +192,7 @@ export interface ProviderSession {
   begin: number
   /** When the provider said last that it goes on. */
   checked: number
-  /** What rests on it ends then. */
+  /** When all ends that rests on it. */
   ends: number
 }
 

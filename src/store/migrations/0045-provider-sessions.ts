@@ -1,4 +1,4 @@
-/** What providers of federated sign-in have said about their own sessions, on which sign-ins here rest. */
+/** Sessions that persons have at providers of federated sign-in, on which sign-ins here rest. */
 import { type About, postgresTriggers, sqliteTriggers } from './0021-changes.ts'
 import { postgresText } from './postgres-text.ts'
 
