@@ -65,12 +65,12 @@ export async function begin(
   reply: FastifyReply,
   { proved, method, answer }: { proved: Proved; method: string; answer: Uint8Array | undefined },
 ): Promise<void> {
-  const { user, by, recoveryCodesLeft, isFactorRemembered } = proved
+  const { user, by, providerSession, recoveryCodesLeft, isFactorRemembered } = proved
   const earlier = request.cookies[SESSION_COOKIE]
   if (earlier !== undefined) await signIns.end(earlier)
   const { userName, profile } = user
   // One after the other: a success that is in the audit log was one.
-  const token = await signIns.begin(user, deps.clock())
+  const token = await signIns.begin(user, deps.clock(), providerSession)
   try {
     const same = { protocol: PROTOCOL, user: userName }
     const fields = { ...same, method, ...(by && serverFields(by)), profile }
