@@ -1,4 +1,4 @@
-/** What all SAML messages have: their bytes, version, ID, time, issuer and destination. */
+/** Parts that all SAML messages have: their bytes, version, ID, time, issuer and destination. */
 import { base64Of } from './base64.ts'
 import { quoted, SamlError } from './error.ts'
 import { childrenOf, ENTITY_FORMAT, isElement } from './names.ts'

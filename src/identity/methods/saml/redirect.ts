@@ -39,7 +39,7 @@ export function redirectedMessage(query: string, certificates: readonly string[]
   }
 }
 
-/** Returns the parameters as they came: the signature is over them in that form. */
+/** Returns the parameters undecoded, in the form that the signature covers. */
 function rawParameters(query: string): Map<string, string> {
   const raw = new Map<string, string>()
   for (const part of query.split('&')) {

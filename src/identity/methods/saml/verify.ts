@@ -1,4 +1,4 @@
-/** Verification of XML signatures by the library: what is read later is read from the bytes that it has verified. */
+/** Verifies XML signatures by the library: content is read later from the bytes that it has verified. */
 import { getVerifiedXml, parseDomFromString } from '@node-saml/node-saml/lib/xml.js'
 import { SamlError } from './error.ts'
 import { readXml, type XmlElement, type XmlLimits } from './xml.ts'

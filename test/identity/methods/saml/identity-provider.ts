@@ -25,7 +25,7 @@ export async function keyPair(name: string): Promise<KeyPair> {
   return { key: made.private, certificate: made.cert }
 }
 
-/** What a response says; each test changes what it is about. */
+/** Content of a response; each test changes its own part. */
 export interface Said {
   issuer: string
   assertionIssuer: string
