@@ -14,6 +14,8 @@ import { ShownTickets } from '../identity/shown-tickets.ts'
 import { openBucket } from '../recording-service/bucket.ts'
 import { openRecordingKeys, RecordingService } from '../recording-service/service.ts'
 import type { Store } from '../store/store.ts'
+import type { Authority } from '../vault/authority.ts'
+import { openUserAuthority } from '../vault/user-authority.ts'
 import { openVault, type Vault } from '../vault/vault.ts'
 import { openDatabase, requireOwnDatabase } from './database.ts'
 
@@ -28,6 +30,8 @@ export interface Foundation {
   methods: MethodRegistry
   shownTickets: ShownTickets
   bearers: Bearers
+  /** Certifies SSH keys of users. */
+  userAuthority: Authority
   recordingService: RecordingService
   /** Closes the store; nothing of this may be used afterwards. */
   close(): Promise<void>
@@ -63,7 +67,9 @@ export async function openFoundation(
       vault,
       external,
       factors,
+      store,
     )
+    const userAuthority = await openUserAuthority(store.settings, vault)
     const shownTickets = new ShownTickets({ store, registry: methods, external, identities })
     const bearers = new Bearers({ store, registry: methods, now: Date.now })
     const { objectStore } = config.recordings
@@ -91,6 +97,7 @@ export async function openFoundation(
       methods,
       shownTickets,
       bearers,
+      userAuthority,
       recordingService,
       close,
     }

@@ -50,6 +50,7 @@ import { targetGroupRepository } from './target-groups.ts'
 import { ticketRepository } from './tickets.ts'
 import { timeframeRepository } from './timeframes.ts'
 import { uploadRepository } from './uploads.ts'
+import { userCertificateRepository } from './user-certificates.ts'
 import { userGroupRepository } from './user-groups.ts'
 import { userRepository } from './users.ts'
 
@@ -164,6 +165,7 @@ function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'reach'>): S
     uploads: uploadRepository(context),
     idempotency: idempotencyRepository(context),
     signIns: signInRepository(context),
+    userCertificates: userCertificateRepository(context),
     tickets: ticketRepository(context),
     invitations: invitationRepository(context),
     lockouts: lockoutRepository(context),

@@ -32,6 +32,7 @@ const RIGHTS: Readonly<Record<string, readonly [kind: string, column?: string]>>
   connection_policies: ['everyone'],
   approvals: ['approval', 'id'],
   approval_answers: ['approval', 'approval_id'],
+  user_certificates: ['user', 'user_id'],
 }
 
 /** Tables on which no right of what runs rests, and why not. */

@@ -234,6 +234,18 @@ export interface SignInRow {
   last_use: number
 }
 
+export interface UserCertificateRow {
+  id: string
+  user_id: string
+  /** A decimal number of 64 bits. */
+  serial: string
+  secret_revision: number
+  fingerprint: string
+  address: string
+  begin_time: number
+  end_time: number
+}
+
 export interface TicketRow {
   id: string
   user_id: string
@@ -479,6 +491,7 @@ export interface Schema {
   idempotency_keys: IdempotencyRow
   idempotency_claims: IdempotencyClaimRow
   sign_ins: SignInRow
+  user_certificates: UserCertificateRow
   tickets: TicketRow
   invitations: InvitationRow
   second_factors: SecondFactorRow
