@@ -726,6 +726,8 @@ export class Broker {
       shownTickets: this.#parts.shownTickets,
       trials: new Trials({ store: this.#parts.store, registry: this.#parts.methods, now: Date.now }),
       bearers: this.#parts.bearers,
+      federated: this.#parts.federated,
+      providerSessions: this.#parts.providerSessions,
       passwords: this.#parts.passwords,
       userAuthority: this.#parts.userAuthority,
       certificateLifetime: () => this.#config.signIn.certificateLifetime,

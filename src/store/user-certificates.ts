@@ -36,6 +36,7 @@ export function userCertificateRepository({ db, newId }: StoreContext): UserCert
             secret_revision: certificate.secretRevision,
             fingerprint: certificate.fingerprint,
             address: certificate.address,
+            provider_session_id: certificate.providerSession ?? null,
             begin_time: begin,
             end_time: certificate.end,
           })
@@ -82,6 +83,7 @@ function certificateOf(row: UserCertificateRow): UserCertificate {
     secretRevision: row.secret_revision,
     fingerprint: row.fingerprint,
     address: row.address,
+    ...(row.provider_session_id !== null && { providerSession: row.provider_session_id }),
     begin: row.begin_time,
     end: row.end_time,
   }

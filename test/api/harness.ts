@@ -20,8 +20,10 @@ import { openAuthorities } from '../../src/identity/authorities.ts'
 import { Bearers } from '../../src/identity/bearers.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { External } from '../../src/identity/external.ts'
+import { Federated } from '../../src/identity/federated.ts'
 import { sealHash } from '../../src/identity/hashes.ts'
 import { MethodRegistry } from '../../src/identity/methods/registry.ts'
+import { ProviderSessions } from '../../src/identity/provider-sessions.ts'
 import { parsePublicKey } from '../../src/identity/public-key.ts'
 import { SecondFactors } from '../../src/identity/second-factor/second-factors.ts'
 import { SharedLockout } from '../../src/identity/shared-lockout.ts'
@@ -157,6 +159,8 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
   identities.authorities = openAuthorities({ userCa: [] }, parsePublicKey(userAuthority.blob))
   // Tickets of a real KDC are of the real time.
   const registry = new MethodRegistry({ store, vault, now: Date.now, onFailure: () => undefined })
+  const external = new External({ store, registry })
+  const providerSessions = new ProviderSessions({ store, vault, now: () => clock.now })
   const api = await createApi({
     store,
     vault,
@@ -170,9 +174,11 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       store,
       identities,
       registry,
-      external: new External({ store, registry }),
+      external,
     }),
     bearers: new Bearers({ store, registry, now: Date.now }),
+    federated: new Federated({ external, identities, sessions: providerSessions }),
+    providerSessions,
     factors,
     trials: new Trials({ store, registry, now: () => clock.now }),
     audit: heardAudit,

@@ -48,11 +48,15 @@ async function byCookie({ deps, signIns }: Context, request: FastifyRequest, tok
   const now = deps.clock()
   const signIn = await signIns.use(token, now)
   const user = signIn && (await deps.store.users.find(signIn.userId))
-  const proof = user && earlierProof(user, signIn.secretRevision)
+  const providerSession = signIn?.providerSession
+  const bounds = providerSession === undefined ? {} : { providerSession }
+  const proof = user && earlierProof(user, signIn.secretRevision, bounds)
   const mayStay =
     proof &&
     signIn.secretRevision === (user.secretRevision ?? 0) &&
-    !flawOfStanding(user, addressOf(request), now)
+    !flawOfStanding(user, addressOf(request), now) &&
+    (providerSession === undefined ||
+      now < ((await deps.store.providerSessions.find(providerSession))?.ends ?? 0))
   if (!mayStay) {
     if (signIn) await signIns.end(token)
     throw new ApiError('authentication_required')

@@ -67,11 +67,11 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
     },
     async (request, reply) => {
       const proof = await proven(request, reply, request.body)
-      const { user, by, recoveryCodesLeft, isFactorRemembered, answer, method } = proof
+      const { user, by, providerSession, recoveryCodesLeft, isFactorRemembered, answer, method } = proof
       await endOwn(request)
       const { userName, profile } = user
       // One after the other: a success that is in the audit log was one.
-      const token = await signIns.begin(user, deps.clock())
+      const token = await signIns.begin(user, deps.clock(), providerSession)
       try {
         const fields = { ...method, ...(by && serverFields(by)), user: userName, profile }
         await record(deps.audit, request, 'auth.success', fields)

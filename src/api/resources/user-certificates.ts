@@ -113,14 +113,17 @@ export function registerUserCertificates(app: Api, { deps }: Context): void {
         throw fieldError('invalid_field', 'duration', `expected ${Math.floor(limit / 1000)} seconds at most`)
       const key = keyOf(line)
       const begin = clock()
+      const session = await providerSessionOf(request)
+      const end = Math.min((Math.floor(begin / 1000) + duration) * 1000, session?.ends ?? Infinity)
       const row = {
         userId: user.id,
         serial: randomBytes(8).readBigUInt64BE(),
         secretRevision: user.secretRevision ?? 0,
         fingerprint: fingerprintOf(key.blob),
         address: addressOf(request),
+        ...(session && { providerSession: session.id }),
         begin,
-        end: (Math.floor(begin / 1000) + duration) * 1000,
+        end: Math.floor(end / 1000) * 1000,
       }
       await record(audit, request, 'object.create', { ...actor(callerOf(request)), ...objectOf(row, user) })
       const id = await store.userCertificates.add(row, MAX_CERTIFICATES)
@@ -182,6 +185,13 @@ export function registerUserCertificates(app: Api, { deps }: Context): void {
       return reply.code(204).send(null)
     },
   )
+
+  /** Returns the session at the provider on which the sign-in rests, and which a certificate does not outlive. */
+  async function providerSessionOf(request: ApiRequest) {
+    const proof = callerOf(request).basis?.proof
+    const id = proof?.method === 'password' ? proof.providerSession : undefined
+    return id === undefined ? undefined : await store.providerSessions.find(id)
+  }
 }
 
 /** Returns the user that has signed in itself. @throws ApiError for keys and tokens, which prove no second factor */

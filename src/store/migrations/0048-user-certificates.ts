@@ -21,12 +21,16 @@ create table user_certificates (
   fingerprint text not null,
   -- the client's
   address text not null,
+  -- of the sign-in, if a provider has judged it
+  provider_session_id text references provider_sessions (id) on delete cascade,
   -- milliseconds since the epoch
   begin_time integer not null,
   end_time integer not null
 ) strict;
 create index user_certificates_by_user on user_certificates (user_id, end_time);
 create index user_certificates_by_end on user_certificates (end_time);
+create index user_certificates_by_provider_session on user_certificates (provider_session_id)
+  where provider_session_id is not null;
 `
 
 export const postgres = `${postgresText(tables)}${postgresTriggers(ABOUT)}`
