@@ -12,7 +12,7 @@ export class Prompts {
 
   /** Prompts go to stderr: stdout may be read by a program. */
   constructor(input: NodeJS.ReadStream = process.stdin) {
-    // What is typed is echoed by this program, or not at all.
+    // Echoes answers that may be seen, in place of the terminal.
     const echo = new Writable({
       write: (chunk: Buffer, _encoding, done) => {
         if (this.#echoes) process.stderr.write(chunk)

@@ -28,7 +28,7 @@ export function flawOfOwn(
   return isItsOwn ? undefined : 'withdrawn_certificate'
 }
 
-/** Finds the user of a certificate made here, who has to be the one that the name stands for. */
+/** Finds the user of a certificate made here: the name has to stand for the same one. */
 export async function holderOfOwn(
   { userCertificates, users }: OwnCertificates,
   certificate: Certificate,

@@ -49,6 +49,11 @@ export function certify(authority: Authority, terms: CertificateTerms): Buffer {
   return Buffer.concat([signed, string(authority.sign(signed))])
 }
 
+/** Returns the line of a certificate, as in a file KEY-cert.pub. */
+export function certificateLine({ key }: Pick<CertificateTerms, 'key'>, blob: Uint8Array): string {
+  return `${certificateTypeOf(key.type)} ${Buffer.from(blob).toString('base64')}`
+}
+
 /**
  * Returns why a login cannot be a principal, or undefined if it can. Targets separate principals by commas
  * (sshd's `principals=`), or by lines and blanks (its AuthorizedPrincipalsFile): a login that contains one of

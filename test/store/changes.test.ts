@@ -126,6 +126,10 @@ async function everything(): Promise<void> {
     undefined,
     { ofUser: 1, all: 1 },
   )
+  await store.userCertificates.add(
+    { userId: user.id, serial: 1n, secretRevision: 0, fingerprint: 'f', address: 'a', begin: 0, end: 1 },
+    1,
+  )
   await store.apiKeys.create({ keyName: 'key', profile: 'user', ipSource: [], createdAt: 0, actsFor })
 }
 

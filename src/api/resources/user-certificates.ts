@@ -13,9 +13,8 @@ import {
 } from '../../identity/public-key.ts'
 import type { User } from '../../model/objects.ts'
 import { reaches } from '../../model/profiles.ts'
-import { certificateTypeOf } from '../../ssh-wire/certificate-type.ts'
 import type { UserCertificate } from '../../store/store.ts'
-import { certify, NONCE_BYTES } from '../../vault/certificate.ts'
+import { certificateLine, certify, NONCE_BYTES } from '../../vault/certificate.ts'
 import { type ApiRequest, callerOf, userOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
 import { actor, addressOf, record } from '../access/events.ts'
@@ -127,7 +126,7 @@ export function registerUserCertificates(app: Api, { deps }: Context): void {
       }
       await record(audit, request, 'object.create', { ...actor(callerOf(request)), ...objectOf(row, user) })
       const id = await store.userCertificates.add(row, MAX_CERTIFICATES)
-      const blob = certify(userAuthority, {
+      const terms = {
         key: { type: key.type, fields: key.blob.subarray(4 + key.type.length) },
         nonce: randomBytes(NONCE_BYTES),
         serial: row.serial,
@@ -136,8 +135,8 @@ export function registerUserCertificates(app: Api, { deps }: Context): void {
         validAfter: Math.floor(begin / 1000) - VALID_BEFORE_NOW_S,
         validBefore: row.end / 1000,
         extensions: EXTENSIONS,
-      })
-      const certificate = `${certificateTypeOf(key.type)} ${blob.toString('base64')}`
+      }
+      const certificate = certificateLine(terms, certify(userAuthority, terms))
       return await reply.code(201).send({ ...viewOf({ ...row, id }), certificate })
     },
   )
