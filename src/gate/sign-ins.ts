@@ -143,7 +143,7 @@ export class SignIns {
       case 'challenge':
         return { result: 'challenge', challenge: roundOf(outcome) }
     }
-    const { user, by } = outcome
+    const { user, by, classes } = outcome
     if (signed && !this.#signatures.isNew(signed.data)) {
       await this.#failed(fields, { reason: REPLAYED, locks: false })
       return { result: 'rejected' }
@@ -159,6 +159,7 @@ export class SignIns {
         userId: user.id,
         address: source.address,
         proof: key ? { method: 'key', key } : passwordProof(user, by),
+        ...(classes && { classes }),
       },
       kept: {},
     }

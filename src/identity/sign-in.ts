@@ -1,5 +1,5 @@
 /** Requests to sign in and their outcomes. */
-import type { User } from '../model/objects.ts'
+import type { AccountingClass, User } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { AuthorityFlaw } from './authorities.ts'
 import type { MethodPrompt, MethodRefusal } from './methods/method.ts'
@@ -67,6 +67,10 @@ export interface Proved {
   user: User
   /** Names of the external authentications that have judged it; absent if none has. */
   by?: readonly string[]
+  /** Names of those that have judged a second factor of a local user, beside `by`. */
+  second?: readonly string[]
+  /** Class attributes of the servers that judged, for the accounting of sessions. */
+  classes?: readonly AccountingClass[]
   /** Recovery codes that are left; absent if none was used up. */
   recoveryCodesLeft?: number
   /** Set if no one-time code was asked for, since one was right from the same address. */

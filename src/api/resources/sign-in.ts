@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
-import { serverFields } from '../../gate/sign-in-fields.ts'
+import { judgesOf, serverFields } from '../../gate/sign-in-fields.ts'
 import { LOCKOUT_LIMITS } from '../../identity/lockout.ts'
 import { MAX_PASSWORD_BYTES } from '../../identity/password.ts'
 import type { ShownOutcome } from '../../identity/shown-tickets.ts'
@@ -67,13 +67,13 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
     },
     async (request, reply) => {
       const proof = await proven(request, reply, request.body)
-      const { user, by, recoveryCodesLeft, isFactorRemembered, answer, method } = proof
+      const { user, recoveryCodesLeft, isFactorRemembered, answer, method } = proof
       await endOwn(request)
       const { userName, profile } = user
       // One after the other: a success that is in the audit log was one.
       const token = await signIns.begin(user, deps.clock())
       try {
-        const fields = { ...method, ...(by && serverFields(by)), user: userName, profile }
+        const fields = { ...method, ...judgesOf(proof), user: userName, profile }
         await record(deps.audit, request, 'auth.success', fields)
         const same = { protocol: 'HTTPS', user: userName }
         if (recoveryCodesLeft !== undefined)
