@@ -26,6 +26,7 @@ export interface Foundation {
   identities: Identities
   passwords: PasswordHasher
   factors: SecondFactors
+  external: External
   /** Servers that judge sign-ins. */
   methods: MethodRegistry
   shownTickets: ShownTickets
@@ -94,6 +95,7 @@ export async function openFoundation(
       identities,
       passwords,
       factors,
+      external,
       methods,
       shownTickets,
       bearers,
