@@ -28,6 +28,7 @@ export interface Foundation {
   identities: Identities
   passwords: PasswordHasher
   factors: SecondFactors
+  external: External
   /** Servers that judge sign-ins. */
   methods: MethodRegistry
   shownTickets: ShownTickets
@@ -100,6 +101,7 @@ export async function openFoundation(
       identities,
       passwords,
       factors,
+      external,
       methods,
       shownTickets,
       bearers,

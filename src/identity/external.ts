@@ -4,7 +4,7 @@ import { Buffer } from 'node:buffer'
 import { randomBytes, randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import type { AuthDomain } from '../model/external-auths.ts'
+import type { AuthDomain, ExternalAuthType } from '../model/external-auths.ts'
 import type { AccountingClass, Id, User } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
@@ -31,6 +31,7 @@ type DomainOfMethod = Pick<AuthDomain, 'attributes'>
 
 interface KnownMethod {
   id: Id
+  type: ExternalAuthType
   /** Name of the external authentication. */
   name: string
   method: SignInMethod
@@ -67,6 +68,8 @@ export class External {
   readonly #looks = new Looks(() => performance.now())
   /** Milliseconds that the last look took which found a person. */
   #lookMs = 0
+  /** Called with each answer of the servers of a method, and the milliseconds that it took. */
+  onJudged: ((type: ExternalAuthType, result: MethodAnswer['result'], time: number) => void) | undefined
   /** Of each external authentication. */
   readonly #turns = new Map<Id, Turns>()
 
@@ -284,7 +287,13 @@ export class External {
     const auth = await store.externalAuths.find(id)
     if (!auth) throw new Error('there is no such external authentication')
     const method = await registry.of(auth, domain?.attributes)
-    return { id: auth.id, name: auth.authenticationName, method, turns: this.#turnsOf(auth.id) }
+    return {
+      id: auth.id,
+      type: auth.type,
+      name: auth.authenticationName,
+      method,
+      turns: this.#turnsOf(auth.id),
+    }
   }
 
   async #judge(
@@ -297,6 +306,7 @@ export class External {
     const answer = await known.turns
       .run(attempt.source, () => ask(AbortSignal.timeout(MAX_MS)))
       .catch((error: Error): MethodAnswer => ({ result: 'unavailable', reason: error.message }))
+    if (answer) this.onJudged?.(known.type, answer.result, performance.now() - begin)
     switch (answer?.result) {
       case undefined:
         return { result: 'unavailable', server, reason: 'too many sign-ins wait for its servers' }
