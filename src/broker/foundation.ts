@@ -11,6 +11,8 @@ import { PasswordPolicy } from '../identity/policy.ts'
 import { SecondFactors } from '../identity/second-factor/second-factors.ts'
 import { SharedLockout } from '../identity/shared-lockout.ts'
 import { ShownTickets } from '../identity/shown-tickets.ts'
+import { SshTickets } from '../identity/ssh-tickets.ts'
+import { TicketTakers } from '../identity/ticket-takers.ts'
 import { openBucket } from '../recording-service/bucket.ts'
 import { openRecordingKeys, RecordingService } from '../recording-service/service.ts'
 import type { Store } from '../store/store.ts'
@@ -27,6 +29,7 @@ export interface Foundation {
   /** Servers that judge sign-ins. */
   methods: MethodRegistry
   shownTickets: ShownTickets
+  sshTickets: SshTickets
   bearers: Bearers
   recordingService: RecordingService
   /** Closes the store; nothing of this may be used afterwards. */
@@ -64,7 +67,9 @@ export async function openFoundation(
       external,
       factors,
     )
-    const shownTickets = new ShownTickets({ store, registry: methods, external, identities })
+    const takers = new TicketTakers({ store, registry: methods, identities })
+    const shownTickets = new ShownTickets({ takers, external, identities })
+    const sshTickets = new SshTickets({ store, takers, external, identities, now: Date.now })
     const bearers = new Bearers({ store, registry: methods, now: Date.now })
     const { objectStore } = config.recordings
     const recordingService = new RecordingService({
@@ -90,6 +95,7 @@ export async function openFoundation(
       factors,
       methods,
       shownTickets,
+      sshTickets,
       bearers,
       recordingService,
       close,

@@ -35,6 +35,7 @@ import type {
 import { MAX_TARGETS } from '../contract/gate.ts'
 import type { Basis } from '../identity/basis.ts'
 import type { Identities } from '../identity/chain.ts'
+import type { SshTickets } from '../identity/ssh-tickets.ts'
 import type { Id } from '../model/objects.ts'
 import type { EndedRecording } from '../recording-service/indexing/ended.ts'
 import { recoverAbandoned } from '../recording-service/recover.ts'
@@ -84,6 +85,8 @@ import { type Telling, Withdrawals } from './withdrawals.ts'
 export interface GateOptions {
   store: Store
   identities: Identities
+  /** Tickets of Kerberos over SSH; absent if none are taken. */
+  sshTickets?: SshTickets
   vault: Vault
   audit: Audit
   recordings: RecordingService

@@ -5,6 +5,8 @@ import type {
   AnswersProof,
   AuthenticateAnswer,
   AuthenticateRequest,
+  GssapiMicProof,
+  GssapiTokenProof,
   ReasonQuestion,
 } from '../contract/gate.ts'
 import { apiKeyOf, type Basis, type Grounds, passwordProof } from '../identity/basis.ts'
@@ -13,6 +15,7 @@ import type { Identities } from '../identity/chain.ts'
 import { LOCKOUT_LIMITS } from '../identity/lockout.ts'
 import { splitDomain } from '../identity/places.ts'
 import type { Begun, Outcome, SignIn } from '../identity/sign-in.ts'
+import type { SshTickets } from '../identity/ssh-tickets.ts'
 import { type Login, parseLogin } from '../model/login.ts'
 import type { NtlmProof } from '../model/ntlm-auth.ts'
 import type { Id } from '../model/objects.ts'
@@ -43,6 +46,7 @@ const REPLAYED = 'used_signature'
 export interface SignInOptions {
   store: Pick<Store, 'access'>
   identities: Identities
+  sshTickets?: SshTickets
   tickets: Tickets
   invitations: Pick<Invitations, 'byResponse' | 'byPassword' | 'enter'>
   audit: Audit
@@ -96,8 +100,9 @@ export class SignIns {
       const client = { client_ip: source.address, client_port: source.port }
       return await this.#malformed({ ...client, protocol, method: proof.method }, parsed.malformed)
     }
-    if (proof.method === 'none') return { result: 'rejected' }
+    if (proof.method === 'none') return await this.#rejectedNone(protocol)
     if ('answers' in proof) return await this.#answered(proof, request)
+    if (proof.method === 'gssapi-with-mic') return await this.#byKerberos(request, parsed, proof)
     const { user } = parsed
     const signIn: SignIn = { user, login, source: source.address, owner: ownerOf(request), proof }
     const outcome = await identities.authenticate(signIn)
@@ -109,12 +114,16 @@ export class SignIns {
     }
   }
 
-  /** `signIn`: as it was begun, with the login string of the request. `password`: its password; stays the caller's. */
+  /**
+   * `signIn`: as it was begun, with the login string of the request. `password`: its password; stays the caller's.
+   * `detail`: why it was rejected, for the audit log, where the reason does not say it.
+   */
   async #judged(
     { protocol, source, login }: AuthenticateRequest,
     { proof }: Begun,
     outcome: Outcome,
-    password: Secret | undefined,
+    password?: Secret,
+    detail?: string,
   ): Promise<AuthenticateAnswer> {
     const { audit } = this.#options
     const parsed = parseLogin(login) as Login
@@ -133,7 +142,8 @@ export class SignIns {
         return { result: 'key_acceptable' }
       case 'rejected':
         // Offering a key of another user is no attempt: agents offer all the keys they hold.
-        if (proof.method !== 'publickey' || signed) await this.#failed(fields, outcome)
+        if (proof.method !== 'publickey' || signed)
+          await this.#failed(fields, { ...outcome, ...(detail !== undefined && { reason: detail }) })
         return { result: 'rejected' }
       case 'unavailable': {
         const { server, reason } = outcome
@@ -186,6 +196,39 @@ export class SignIns {
     }
     if (logon) return this.#asked.ask({ signedIn, displayName, login, question: { logon } })
     return await this.#welcome(signedIn, displayName)
+  }
+
+  /** Says which methods there are, which depends on no user. */
+  async #rejectedNone(protocol: Protocol): Promise<AuthenticateAnswer> {
+    const isOffered = protocol === 'SSH' && (await this.#options.sshTickets?.areTaken())
+    return { result: 'rejected', ...(isOffered && { takesTickets: true }) }
+  }
+
+  async #byKerberos(
+    request: AuthenticateRequest,
+    { user }: Login,
+    proof: GssapiTokenProof | GssapiMicProof,
+  ): Promise<AuthenticateAnswer> {
+    const { sshTickets } = this.#options
+    const { login, protocol, source } = request
+    const { method } = proof
+    if (!sshTickets || protocol !== 'SSH') return { result: 'rejected' }
+    const signIn = { user, login, source: source.address, owner: ownerOf(request) }
+    if ('token' in proof) {
+      const begun = await sshTickets.begin(proof.token, signIn)
+      if ('outcome' in begun)
+        return await this.#judged(
+          request,
+          { ...signIn, proof: { method } },
+          begun.outcome,
+          undefined,
+          begun.detail,
+        )
+      const { context, answer } = begun
+      return { result: 'context', context, ...(answer && { token: answer }) }
+    }
+    const { outcome, begun } = await sshTickets.finish(signIn, proof)
+    return await this.#judged(request, begun ?? { ...signIn, proof: { method } }, outcome)
   }
 
   /** Uses the name inside the proof, whatever other name the client has sent. */
@@ -280,7 +323,7 @@ export class SignIns {
 
   async #failed(
     fields: FieldsOf<'auth.failure'>,
-    { reason, locks }: Pick<Extract<Outcome, { result: 'rejected' }>, 'reason' | 'locks'>,
+    { reason, locks }: { reason: string; locks: boolean },
   ): Promise<void> {
     const { audit } = this.#options
     await audit.record('auth.failure', { ...fields, reason })
@@ -400,5 +443,6 @@ export class SignIns {
     this.#byToken.delete(token)
     this.#asked.forget(token)
     this.#options.identities.abandon(token)
+    this.#options.sshTickets?.end(token)
   }
 }

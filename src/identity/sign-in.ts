@@ -8,7 +8,7 @@ import type { StandingFlaw } from './standing.ts'
 
 /** A ticket of Kerberos, which its method has judged. */
 export interface TicketProof {
-  method: 'negotiate'
+  method: 'negotiate' | 'gssapi-with-mic'
 }
 
 /** A proof that the chain judges. */
@@ -45,6 +45,8 @@ export type Refusal =
   | 'method_not_allowed'
   | 'wrong_password'
   | 'wrong_ticket'
+  /** The ticket is of another person than the one that the login string names. */
+  | 'other_name'
   | 'unknown_key'
   | 'bad_signature'
   | 'busy'

@@ -70,6 +70,9 @@ export function acceptToken(token: Uint8Array, options: AcceptorOptions): Accept
   }
 }
 
+/** Returns the realm of the ticket in a first token, as the client says. @throws MalformedError */
+export const realmOfToken = (token: Uint8Array): string => readApRequest(readFirstToken(token)).ticket.realm
+
 function opened(ticket: Parameters<typeof openTicket>[0], { realm, service, keys }: AcceptorOptions) {
   const name = `${ticket.service.join('/')}@${ticket.realm}`
   if (ticket.realm !== realm || ticket.service.length !== 2 || ticket.service[0] !== service)

@@ -59,6 +59,8 @@ const Proof = Type.Union([
     },
     exact,
   ),
+  Type.Object({ method: Type.Literal('gssapi-with-mic'), token: Bytes }, exact),
+  Type.Object({ method: Type.Literal('gssapi-with-mic'), context: Id, data: Bytes, mic: Bytes }, exact),
   Type.Object({ method: Type.Literal('ticket'), challenge: bytes(16), response: bytes(16) }, exact),
   Type.Object(
     {

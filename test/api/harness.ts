@@ -24,6 +24,7 @@ import { MethodRegistry } from '../../src/identity/methods/registry.ts'
 import { SecondFactors } from '../../src/identity/second-factor/second-factors.ts'
 import { SharedLockout } from '../../src/identity/shared-lockout.ts'
 import { ShownTickets } from '../../src/identity/shown-tickets.ts'
+import { TicketTakers } from '../../src/identity/ticket-takers.ts'
 import { Trials } from '../../src/identity/trials.ts'
 import type { ProfileName } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
@@ -159,9 +160,8 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     passwords,
     identities,
     shownTickets: new ShownTickets({
-      store,
       identities,
-      registry,
+      takers: new TicketTakers({ store, identities, registry }),
       external: new External({ store, registry }),
     }),
     bearers: new Bearers({ store, registry, now: Date.now }),

@@ -66,11 +66,18 @@ export type PersonLook =
   | { result: 'absent'; reason: MethodRefusal }
   | { result: 'unavailable'; reason: string }
 
+/** Form of a token: in SPNEGO, as browsers show it, or bare, as over SSH. */
+export type TicketForm = 'spnego' | 'bare'
+
 /** A ticket that was accepted. */
 export interface ShownTicket {
   userName: string
-  /** Token for the client, which proves us. */
-  answer: Uint8Array
+  /** Token for the client, which proves us; absent if the client does not ask for it. */
+  answer?: Uint8Array
+  /** Whether the client has signed this message, as the first one. */
+  isSigned(message: Uint8Array, mic: Uint8Array): boolean
+  /** Wipes the keys. */
+  close(): void
 }
 
 /** The verdict on an access token. `reason` is for administrators. */
@@ -112,10 +119,12 @@ export interface SignInMethod {
   /** Looks a person up; absent where the protocol has no way. */
   look?(userName: string, signal: AbortSignal): Promise<PersonLook>
   /**
-   * Judges a ticket that the client shows for this kind of service, in SPNEGO; absent where the protocol has none.
+   * Judges a ticket that the client shows for this kind of service; absent where the protocol has none.
    * @throws UnjudgedError if the fault is ours, else Error; their messages are for administrators
    */
-  accept?(token: Uint8Array, service: string): ShownTicket
+  accept?(token: Uint8Array, service: string, form: TicketForm): ShownTicket
+  /** Whether there is a key for tickets of this kind of service; absent where the protocol has none. */
+  takes?(service: string): boolean
   /** Judges an access token that the client shows; absent where there are none. */
   bear?(token: string): Promise<BearerAnswer>
   /** Tries the server step by step, and stops after the first that fails. */

@@ -1,5 +1,6 @@
 /** Sign-in by a password that a Kerberos KDC judges (RFC 4120); the KDC is proved by a key of ours. */
 import { Buffer } from 'node:buffer'
+import { acceptToken } from '../../../kerberos/acceptor.ts'
 import { type KeytabEntry, readKeytab } from '../../../kerberos/keytab.ts'
 import { readKdcAnswer } from '../../../kerberos/messages.ts'
 import { acceptNegotiate } from '../../../kerberos/negotiate.ts'
@@ -16,6 +17,7 @@ import {
   type SignInMethod,
   type TestRequest,
   type TestStep,
+  type TicketForm,
   UnjudgedError,
 } from '../method.ts'
 import { ServerOrder } from '../servers.ts'
@@ -94,19 +96,29 @@ export class KerberosMethod implements SignInMethod {
     return { result: 'rejected', reason: 'wrong_password' }
   }
 
-  accept(token: Uint8Array, service: string): ShownTicket {
+  accept(token: Uint8Array, service: string, form: TicketForm): ShownTicket {
     const { auth, now, replays } = this.#settings
     const { realm } = auth.options
     const keys = this.#keysOfKind(service)
     try {
-      const accepted = acceptNegotiate(token, { realm, service, keys, replays, now })
+      const judge = form === 'spnego' ? acceptNegotiate : acceptToken
+      const { client, ...accepted } = judge(token, { realm, service, keys, replays, now })
+      const [userName = '', ...rest] = client
+      if (rest.length === 0 && isPlainName(userName)) return { userName, ...accepted }
       accepted.close()
-      const [userName = '', ...rest] = accepted.client
-      if (rest.length > 0 || !isPlainName(userName))
-        throw new Error('expected a ticket of a person, whose name has one component')
-      return { userName, answer: accepted.answer }
+      throw new Error('expected a ticket of a person, whose name has one component')
     } finally {
       wipe(keys)
+    }
+  }
+
+  takes(service: string): boolean {
+    try {
+      const keys = this.#keysOfKind(service)
+      wipe(keys)
+      return keys.length > 0
+    } catch {
+      return false
     }
   }
 
