@@ -69,7 +69,14 @@ export async function openFoundation(
     )
     const takers = new TicketTakers({ store, registry: methods, identities })
     const shownTickets = new ShownTickets({ takers, external, identities })
-    const sshTickets = new SshTickets({ store, takers, external, identities, now: Date.now })
+    const sshTickets = new SshTickets({
+      store,
+      registry: methods,
+      takers,
+      external,
+      identities,
+      now: Date.now,
+    })
     const bearers = new Bearers({ store, registry: methods, now: Date.now })
     const { objectStore } = config.recordings
     const recordingService = new RecordingService({

@@ -331,6 +331,22 @@ export type HostKeyAnswer =
   /** `credentials`: those that `open` withheld until now, once. */
   { result: 'accepted'; credentials?: SessionCredential[] } | { result: 'refused'; message: string }
 
+/**
+ * A step of the sign-in at a session's target by the ticket that the user has forwarded: first without `answer`, then, once,
+ * with the target's.
+ */
+export interface TargetGssapiRequest {
+  session: string
+  /** The target's token, and the data to be signed (RFC 4462 3.5). */
+  answer?: { token: Uint8Array; data: Uint8Array }
+}
+
+export type TargetGssapiAnswer =
+  | { result: 'token'; token: Uint8Array }
+  | { result: 'signed'; mic: Uint8Array }
+  /** `message` is for the user. */
+  | { result: 'unusable'; message: string }
+
 /** The broker connects to the session's target from a port that proxies may not use. */
 export type DialAnswer =
   /** The number of the connection (sockets/dialled.ts). */
@@ -516,6 +532,8 @@ export interface Gate {
   targets(request: TargetsRequest): Promise<TargetsAnswer>
   open(request: OpenRequest): Promise<OpenAnswer>
   hostKey(request: HostKeyRequest): Promise<HostKeyAnswer>
+  /** For a target whose policy signs in by the user's forwarded ticket. */
+  targetGssapi(request: TargetGssapiRequest): Promise<TargetGssapiAnswer>
   /** For a target whose policy asks for a privileged port. */
   dial(request: { session: string }): Promise<DialAnswer>
   event<C extends ProxyEventCode>(request: EventRequest<C>): Promise<void>

@@ -29,6 +29,8 @@ import type {
   OpenRequest,
   ProxyEventCode,
   SignRequest,
+  TargetGssapiAnswer,
+  TargetGssapiRequest,
   TargetsAnswer,
   TargetsRequest,
 } from '../contract/gate.ts'
@@ -313,10 +315,18 @@ export class BrokerGate implements Gate {
       if (running.stopped !== undefined) return { result: 'refused', message: running.stopped }
       isHandedOut = true
       delete running.handOut
-      return { ...answer, credentials: handOut.credentials }
+      return { ...answer, credentials: handOut.take() }
     } finally {
       if (!isHandedOut) handOut.release()
     }
+  }
+
+  async targetGssapi({ session, ...step }: TargetGssapiRequest): Promise<TargetGssapiAnswer> {
+    const { forwarding, stopped } = this.#running.get(session)
+    if (!forwarding) throw new Error('this target is not reached by a forwarded ticket')
+    if (stopped === undefined) return await forwarding.step(step)
+    forwarding.close()
+    return { result: 'unusable', message: stopped }
   }
 
   async dial({ session }: { session: string }): Promise<DialAnswer> {

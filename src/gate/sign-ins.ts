@@ -170,7 +170,7 @@ export class SignIns {
         address: source.address,
         proof: key ? { method: 'key', key } : passwordProof(user, by),
       },
-      kept: {},
+      kept: { ...('forwarded' in proof && proof.forwarded && { forwarded: proof.forwarded }) },
     }
     return await this.#ahead(signedIn, user.displayName, login, password)
   }

@@ -2,6 +2,7 @@
 import type { User } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { AuthorityFlaw } from './authorities.ts'
+import type { ForwardedTicket } from './forwarded-ticket.ts'
 import type { MethodPrompt, MethodRefusal } from './methods/method.ts'
 import type { SignedRequest } from './signature.ts'
 import type { StandingFlaw } from './standing.ts'
@@ -9,6 +10,8 @@ import type { StandingFlaw } from './standing.ts'
 /** A ticket of Kerberos, which its method has judged. */
 export interface TicketProof {
   method: 'negotiate' | 'gssapi-with-mic'
+  /** A ticket that came with it; closed unless the sign-in is accepted. */
+  forwarded?: ForwardedTicket
 }
 
 /** A proof that the chain judges. */

@@ -8,7 +8,9 @@ import type { Store } from '../store/store.ts'
 import type { Identities } from './chain.ts'
 import { type Dialogue, Dialogues } from './dialogues.ts'
 import { attemptOf, type External } from './external.ts'
+import { ForwardedTicket } from './forwarded-ticket.ts'
 import type { ShownTicket } from './methods/method.ts'
+import type { MethodRegistry } from './methods/registry.ts'
 import { type Place, personAt, placeOf } from './places.ts'
 import type { Begun, Outcome } from './sign-in.ts'
 import { isSignedGssapi } from './signed-gssapi.ts'
@@ -26,10 +28,12 @@ const LIMITS = { ms: 60_000, ofName: 128, ofNetwork: 512, inAll: 2000 } as const
 interface Context extends Dialogue {
   taker: Taker
   shown: ShownTicket
+  forwarded?: ForwardedTicket
 }
 
 export interface SshTicketsOptions {
-  store: Pick<Store, 'users' | 'authDomains'>
+  store: Pick<Store, 'users' | 'authDomains' | 'externalAuths'>
+  registry: Pick<MethodRegistry, 'of'>
   takers: Pick<TicketTakers, 'judge' | 'take'>
   external: Pick<External, 'byTicket'>
   identities: Pick<Identities, 'byShown'>
@@ -56,7 +60,7 @@ export class SshTickets {
 
   constructor(options: SshTicketsOptions) {
     this.#options = options
-    this.#contexts = new Dialogues(options.now, ({ shown }) => shown.close(), LIMITS)
+    this.#contexts = new Dialogues(options.now, (context) => closeAll(context), LIMITS)
   }
 
   /** Whether a domain takes tickets: has a keytab with a key for `host/…`. */
@@ -75,7 +79,14 @@ export class SshTickets {
     if ('outcome' in taken) return taken
     const { taker, shown } = taken
     const { name } = personAt(taker.domain, shown.userName)
-    const context = this.#contexts.open({ ...client, name: nameKey(name), taker, shown })
+    const forwarded = this.#forwarded(taker, shown)
+    const context = this.#contexts.open({
+      ...client,
+      name: nameKey(name),
+      taker,
+      shown,
+      ...(forwarded && { forwarded }),
+    })
     return { context, ...(shown.answer && { answer: shown.answer }) }
   }
 
@@ -87,7 +98,8 @@ export class SshTickets {
     const { external, identities, store } = this.#options
     const begun = this.#contexts.take(context, request.owner)
     if (!begun) return { outcome: { result: 'rejected', reason: 'no_challenge', locks: false } }
-    const { taker, shown } = begun
+    const { taker, shown, forwarded } = begun
+    let isKept = false
     try {
       const { userName } = shown
       const { domain, auth } = taker
@@ -95,15 +107,17 @@ export class SshTickets {
       const isSigned = isSignedGssapi(data, request.login) && shown.isSigned(data, mic)
       const isNamed = isSame(await placeOf(store, request.user), person)
       const attempt = attemptOf(userName, request.source)
-      const signIn: Begun = { ...request, proof: { method: METHOD } }
+      const signIn: Begun = { ...request, proof: { method: METHOD, ...(forwarded && { forwarded }) } }
       const outcome = await identities.byShown(signIn, person, async () => {
         if (!isSigned) return { result: 'rejected', reason: 'bad_signature' }
         if (!isNamed) return { result: 'rejected', reason: 'other_name' }
         return await external.byTicket(domain, attempt, auth.authenticationName)
       })
+      isKept = outcome.result === 'accepted' || outcome.result === 'challenge'
       return { outcome, begun: signIn }
     } finally {
       shown.close()
+      if (!isKept) forwarded?.close()
     }
   }
 
@@ -111,6 +125,23 @@ export class SshTickets {
   end(context: string): void {
     this.#contexts.end(context)
   }
+
+  #forwarded({ auth, domain }: Taker, { delegated: ticket }: ShownTicket): ForwardedTicket | undefined {
+    const { now, registry, store } = this.#options
+    if (!ticket) return undefined
+    const method = async () => {
+      // It may have been changed since the sign-in.
+      const known = await store.externalAuths.find(auth.id)
+      if (!known) throw new Error('there is no such external authentication')
+      return await registry.of(known, domain.attributes)
+    }
+    return new ForwardedTicket({ ticket, method, now })
+  }
+}
+
+function closeAll({ shown, forwarded }: Context): void {
+  shown.close()
+  forwarded?.close()
 }
 
 /**

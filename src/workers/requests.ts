@@ -111,6 +111,10 @@ export const REQUESTS = {
     exact,
   ),
   hostKey: Type.Object({ session: Id, key: Bytes, kind: Optional(Type.Enum(['ssh', 'x509', 'rsa'])) }, exact),
+  targetGssapi: Type.Object(
+    { session: Id, answer: Optional(Type.Object({ token: Bytes, data: Bytes }, exact)) },
+    exact,
+  ),
   dial: Type.Object({ session: Id }, exact),
   event: Type.Object({ session: Id, code: Type.String({ maxLength: 64 }), fields: EventFields }, exact),
   denied: Type.Object({ identity: Id, protocol: Protocol, what: Text, reason: Text }, exact),

@@ -25,6 +25,8 @@ export const MAX_TOKEN = 65_536
 /** A signature under a key of Kerberos has 28 to 40 bytes. */
 export const MAX_MIC = 256
 
+const MAX_ERROR = 4096
+
 const USERAUTH_REQUEST = 50
 const SERVICE = 'ssh-connection'
 
@@ -58,6 +60,15 @@ export const buildGssapiToken = (token: Uint8Array): Buffer =>
 /** Returns a copy of the token of a message. */
 export const parseGssapiToken = (payload: Uint8Array): Uint8Array =>
   onlyString(payload, 'token of gssapi-with-mic', MAX_TOKEN)
+
+/** Returns the text of a server's error (3.8). */
+export function parseGssapiError(payload: Uint8Array): string {
+  const reader = new Reader(payload, 'error of gssapi-with-mic', 1)
+  // Numbers of the GSS-API and of its mechanism.
+  reader.uint32()
+  reader.uint32()
+  return Buffer.from(reader.string(MAX_ERROR)).toString()
+}
 
 export const buildGssapiMic = (mic: Uint8Array): Buffer =>
   new Writer(8 + mic.length).byte(GSSAPI.mic).string(mic).finish()

@@ -3,6 +3,8 @@
  * this file, takes a proof and answers; it knows neither fronts nor users, and decides no right. What a front can
  * show decides which methods it offers.
  */
+import type { Delegated } from '../../kerberos/delegated.ts'
+import type { HeldTicket } from '../../kerberos/requests.ts'
 import type { Secret } from '../../model/secret.ts'
 
 /** One attempt to sign in at a server. */
@@ -76,7 +78,9 @@ export interface ShownTicket {
   answer?: Uint8Array
   /** Whether the client has signed this message, as the first one. */
   isSigned(message: Uint8Array, mic: Uint8Array): boolean
-  /** Wipes the keys. */
+  /** Ticket by which we may act for the client; its key is the caller's to wipe. Never from SPNEGO. */
+  delegated?: Delegated
+  /** Wipes the keys of the context. */
   close(): void
 }
 
@@ -125,6 +129,11 @@ export interface SignInMethod {
   accept?(token: Uint8Array, service: string, form: TicketForm): ShownTicket
   /** Whether there is a key for tickets of this kind of service; absent where the protocol has none. */
   takes?(service: string): boolean
+  /**
+   * Gets a ticket for a service by one that the client has delegated; absent where the protocol has none.
+   * @throws KdcRefusal, Error if no server answers
+   */
+  ticketFor?(first: HeldTicket, service: readonly string[], signal: AbortSignal): Promise<HeldTicket>
   /** Judges an access token that the client shows; absent where there are none. */
   bear?(token: string): Promise<BearerAnswer>
   /** Tries the server step by step, and stops after the first that fails. */

@@ -7,7 +7,7 @@ import { acceptNegotiate } from '../../../kerberos/negotiate.ts'
 import { serviceOf } from '../../../kerberos/password.ts'
 import { KdcRefusal } from '../../../kerberos/refusals.ts'
 import type { Replays } from '../../../kerberos/replays.ts'
-import { strangerRequest } from '../../../kerberos/requests.ts'
+import { type HeldTicket, serviceTicket, strangerRequest } from '../../../kerberos/requests.ts'
 import type { ExternalAuth } from '../../../model/external-auths.ts'
 import type { Secret } from '../../../model/secret.ts'
 import {
@@ -104,10 +104,20 @@ export class KerberosMethod implements SignInMethod {
     const keys = this.#keysOfKind(service)
     try {
       const judge = form === 'spnego' ? acceptNegotiate : acceptToken
-      const { client, ...accepted } = judge(token, { realm, service, keys, replays, now })
+      const takesDelegated = form === 'bare'
+      const accepted = judge(token, { realm, service, keys, replays, now, takesDelegated })
+      const { answer, client, close, delegated, tokens } = accepted
       const [userName = '', ...rest] = client
-      if (rest.length === 0 && isPlainName(userName)) return { userName, ...accepted }
-      accepted.close()
+      if (rest.length === 0 && isPlainName(userName))
+        return {
+          userName,
+          ...(answer && { answer }),
+          ...(delegated && { delegated }),
+          isSigned: (...signed) => tokens.isSigned(...signed),
+          close,
+        }
+      close()
+      delegated?.key.bytes.fill(0)
       throw new Error('expected a ticket of a person, whose name has one component')
     } finally {
       wipe(keys)
@@ -122,6 +132,26 @@ export class KerberosMethod implements SignInMethod {
     } catch {
       return false
     }
+  }
+
+  async ticketFor(first: HeldTicket, service: readonly string[], signal: AbortSignal): Promise<HeldTicket> {
+    const { now, onFailure } = this.#settings
+    const either = AbortSignal.any([signal, this.#closed.signal])
+    // An error of a KDC is its answer: the next one would answer the same.
+    const answer = await this.#order.first(
+      (kdc) =>
+        serviceTicket(first, service, { now, ask: (request) => kdc.ask(request, either) }).catch((error) => {
+          if (error instanceof KdcRefusal) return error
+          throw error
+        }),
+      (kdc, error) => {
+        if (!either.aborted) onFailure(kdc.name, error)
+      },
+      either,
+    )
+    if (answer instanceof KdcRefusal) throw answer
+    if (!answer) throw new Error('no KDC answers')
+    return answer
   }
 
   async test({ userName, password }: TestRequest, signal: AbortSignal): Promise<TestStep[]> {
