@@ -5,8 +5,6 @@ import type {
   AnswersProof,
   AuthenticateAnswer,
   AuthenticateRequest,
-  GssapiMicProof,
-  GssapiTokenProof,
   ReasonQuestion,
 } from '../contract/gate.ts'
 import { apiKeyOf, type Basis, type Grounds, passwordProof } from '../identity/basis.ts'
@@ -24,6 +22,7 @@ import { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
 import { AskedQuestions } from './asked-questions.ts'
 import type { Invitations } from './invitations.ts'
+import { judgeTicket, rejectNone } from './kerberos-proofs.ts'
 import { logonAhead, wipe } from './logons.ts'
 import type { RunningSession } from './running.ts'
 import {
@@ -100,10 +99,14 @@ export class SignIns {
       const client = { client_ip: source.address, client_port: source.port }
       return await this.#malformed({ ...client, protocol, method: proof.method }, parsed.malformed)
     }
-    if (proof.method === 'none') return await this.#rejectedNone(protocol)
+    if (proof.method === 'none') return await rejectNone(this.#options.sshTickets, protocol)
     if ('answers' in proof) return await this.#answered(proof, request)
-    if (proof.method === 'gssapi-with-mic') return await this.#byKerberos(request, parsed, proof)
     const { user } = parsed
+    if (proof.method === 'gssapi-with-mic') {
+      const judged = await judgeTicket(this.#options.sshTickets, request, user, proof)
+      if ('result' in judged) return judged
+      return await this.#judged(request, judged.begun, judged.outcome, undefined, judged.detail)
+    }
     const signIn: SignIn = { user, login, source: source.address, owner: ownerOf(request), proof }
     const outcome = await identities.authenticate(signIn)
     const password = 'password' in proof ? Secret.of(proof.password) : undefined
@@ -153,7 +156,8 @@ export class SignIns {
       case 'challenge':
         return { result: 'challenge', challenge: roundOf(outcome) }
     }
-    const { user, by } = outcome
+    const { user, by, providerSession } = outcome
+    const bounds = { ...(providerSession !== undefined && { providerSession }) }
     if (signed && !this.#signatures.isNew(signed.data)) {
       await this.#failed(fields, { reason: REPLAYED, locks: false })
       return { result: 'rejected' }
@@ -168,7 +172,7 @@ export class SignIns {
       basis: {
         userId: user.id,
         address: source.address,
-        proof: key ? { method: 'key', key } : passwordProof(user, by),
+        proof: key ? { method: 'key', key } : passwordProof(user, by, bounds),
       },
       kept: { ...('forwarded' in proof && proof.forwarded && { forwarded: proof.forwarded }) },
     }
@@ -196,39 +200,6 @@ export class SignIns {
     }
     if (logon) return this.#asked.ask({ signedIn, displayName, login, question: { logon } })
     return await this.#welcome(signedIn, displayName)
-  }
-
-  /** Says which methods there are, which depends on no user. */
-  async #rejectedNone(protocol: Protocol): Promise<AuthenticateAnswer> {
-    const isOffered = protocol === 'SSH' && (await this.#options.sshTickets?.areTaken())
-    return { result: 'rejected', ...(isOffered && { takesTickets: true }) }
-  }
-
-  async #byKerberos(
-    request: AuthenticateRequest,
-    { user }: Login,
-    proof: GssapiTokenProof | GssapiMicProof,
-  ): Promise<AuthenticateAnswer> {
-    const { sshTickets } = this.#options
-    const { login, protocol, source } = request
-    const { method } = proof
-    if (!sshTickets || protocol !== 'SSH') return { result: 'rejected' }
-    const signIn = { user, login, source: source.address, owner: ownerOf(request) }
-    if ('token' in proof) {
-      const begun = await sshTickets.begin(proof.token, signIn)
-      if ('outcome' in begun)
-        return await this.#judged(
-          request,
-          { ...signIn, proof: { method } },
-          begun.outcome,
-          undefined,
-          begun.detail,
-        )
-      const { context, answer } = begun
-      return { result: 'context', context, ...(answer && { token: answer }) }
-    }
-    const { outcome, begun } = await sshTickets.finish(signIn, proof)
-    return await this.#judged(request, begun ?? { ...signIn, proof: { method } }, outcome)
   }
 
   /** Uses the name inside the proof, whatever other name the client has sent. */

@@ -2,8 +2,8 @@
 import { realmOfNegotiate } from '../kerberos/negotiate.ts'
 import type { Identities } from './chain.ts'
 import { attemptOf, type External } from './external.ts'
+import type { FederatedOutcome } from './federated.ts'
 import { personAt } from './places.ts'
-import type { Outcome } from './sign-in.ts'
 import type { TicketTakers } from './ticket-takers.ts'
 
 /** Kind of the services whose tickets the API takes. */
@@ -12,16 +12,11 @@ const METHOD = 'negotiate'
 
 export interface ShownTicketsOptions {
   takers: TicketTakers
-  external: Pick<External, 'byTicket'>
+  external: Pick<External, 'byPerson'>
   identities: Pick<Identities, 'byShown'>
 }
 
-export interface ShownOutcome {
-  outcome: Outcome
-  /** Name of the person, if the ticket was accepted. */
-  name?: string
-  /** Why the ticket was not accepted, for administrators. */
-  detail?: string
+export interface ShownOutcome extends FederatedOutcome {
   /** Token for the client, which proves us; only for one who is signed in. */
   answer?: Uint8Array
 }
@@ -42,7 +37,7 @@ export class ShownTickets {
   async negotiate(token: Uint8Array, who: { source: string; owner: string }): Promise<ShownOutcome> {
     const { external, identities, takers } = this.#options
     const how = { service: SERVICE, form: 'spnego', realmOf: realmOfNegotiate } as const
-    const taken = await takers.judge(token, how, { ...who, method: METHOD })
+    const taken = await takers.judge(token, how, who)
     if ('outcome' in taken) return taken
     const { domain, auth } = taken.taker
     const { userName, answer, close } = taken.shown
@@ -52,7 +47,8 @@ export class ShownTickets {
     const attempt = attemptOf(userName, who.source)
     const request = { ...who, user: name, login: name, proof: { method: METHOD } } as const
     const outcome = await identities.byShown(request, place, () =>
-      external.byTicket(domain, attempt, auth.authenticationName),
+      // The ticket says no groups.
+      external.byPerson(domain, attempt, { userName, groups: [] }, auth.authenticationName),
     )
     return { outcome, name, ...(outcome.result === 'accepted' && answer && { answer }) }
   }

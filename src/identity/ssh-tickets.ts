@@ -8,6 +8,7 @@ import type { Store } from '../store/store.ts'
 import type { Identities } from './chain.ts'
 import { type Dialogue, Dialogues } from './dialogues.ts'
 import { attemptOf, type External } from './external.ts'
+import type { Client, FederatedOutcome } from './federated.ts'
 import { ForwardedTicket } from './forwarded-ticket.ts'
 import type { ShownTicket } from './methods/method.ts'
 import type { MethodRegistry } from './methods/registry.ts'
@@ -35,23 +36,15 @@ export interface SshTicketsOptions {
   store: Pick<Store, 'users' | 'authDomains' | 'externalAuths'>
   registry: Pick<MethodRegistry, 'of'>
   takers: Pick<TicketTakers, 'judge' | 'take'>
-  external: Pick<External, 'byTicket'>
+  external: Pick<External, 'byPerson'>
   identities: Pick<Identities, 'byShown'>
   /** Milliseconds since the epoch. */
   now: () => number
 }
 
-/** A connection, as the broker knows it: address, and what its dialogues belong to. */
-export interface SshClient {
-  source: string
-  owner: string
-}
-
 export type BegunContext =
   /** `answer` is for the client. */
-  | { context: string; answer?: Uint8Array }
-  /** `detail` is for administrators. */
-  | { outcome: Outcome; detail: string }
+  { context: string; answer?: Uint8Array } | FederatedOutcome
 
 export class SshTickets {
   readonly #options: SshTicketsOptions
@@ -73,9 +66,9 @@ export class SshTickets {
   }
 
   /** Judges a client's token. Says nothing about the name in the login string, whatever it is. */
-  async begin(token: Uint8Array, client: SshClient): Promise<BegunContext> {
+  async begin(token: Uint8Array, client: Client): Promise<BegunContext> {
     const how = { service: SERVICE, form: 'bare', realmOf: realmOfToken } as const
-    const taken = await this.#options.takers.judge(token, how, { ...client, method: METHOD })
+    const taken = await this.#options.takers.judge(token, how, client)
     if ('outcome' in taken) return taken
     const { taker, shown } = taken
     const { name } = personAt(taker.domain, shown.userName)
@@ -111,7 +104,8 @@ export class SshTickets {
       const outcome = await identities.byShown(signIn, person, async () => {
         if (!isSigned) return { result: 'rejected', reason: 'bad_signature' }
         if (!isNamed) return { result: 'rejected', reason: 'other_name' }
-        return await external.byTicket(domain, attempt, auth.authenticationName)
+        // The ticket says no groups.
+        return await external.byPerson(domain, attempt, { userName, groups: [] }, auth.authenticationName)
       })
       isKept = outcome.result === 'accepted' || outcome.result === 'challenge'
       return { outcome, begun: signIn }

@@ -3,12 +3,11 @@ import { TicketRefusal } from '../kerberos/acceptor.ts'
 import type { AuthDomain, ExternalAuth } from '../model/external-auths.ts'
 import type { Store } from '../store/store.ts'
 import type { Identities } from './chain.ts'
+import { type Client, type FederatedOutcome, refused, unjudged } from './federated.ts'
 import { type ShownTicket, type SignInMethod, type TicketForm, UnjudgedError } from './methods/method.ts'
 import type { MethodRegistry } from './methods/registry.ts'
 import { isSound } from './places.ts'
-import type { Begun, Outcome, TicketProof } from './sign-in.ts'
 
-const MAX_DETAIL = 300
 const ALL = { limit: -1, offset: 0 }
 
 export interface Taker {
@@ -16,17 +15,7 @@ export interface Taker {
   auth: Extract<ExternalAuth, { type: 'KERBEROS' }>
 }
 
-/** Whose ticket, and for which way to sign in. `owner`: see `SignIn`. */
-export interface Arrival {
-  source: string
-  owner: string
-  method: TicketProof['method']
-}
-
-export type Taken =
-  | { taker: Taker; shown: ShownTicket }
-  /** `detail` is for administrators. */
-  | { outcome: Outcome; detail: string }
+export type Taken = { taker: Taker; shown: ShownTicket } | FederatedOutcome
 
 export interface TicketTakersOptions {
   store: Pick<Store, 'authDomains' | 'externalAuths'>
@@ -64,7 +53,7 @@ export class TicketTakers {
   async judge(
     token: Uint8Array,
     { service, form, realmOf }: { service: string; form: TicketForm; realmOf: (token: Uint8Array) => string },
-    arrival: Arrival,
+    client: Client,
   ): Promise<Taken> {
     const takers = await this.all()
     let taker: Taker | undefined
@@ -72,13 +61,10 @@ export class TicketTakers {
       taker = takerOf(takers, realmOf(token))
       return { taker, shown: await this.#shownTo(taker, token, service, form) }
     } catch (error) {
-      const detail = (error as Error).message.replaceAll(/\p{Cc}/gu, ' ').slice(0, MAX_DETAIL)
-      if (taker && error instanceof UnjudgedError)
-        return { outcome: await this.#unjudged(taker, arrival, detail), detail }
-      // A ticket cannot be guessed, but it counts for the address like one that is.
-      const { source } = arrival
-      const refused = () => Promise.resolve(undefined)
-      return { outcome: await this.#options.identities.byTicket({ user: '', source }, refused), detail }
+      const { message } = error as Error
+      return taker && error instanceof UnjudgedError
+        ? await unjudged(this.#options.identities, taker, client, message)
+        : await refused(this.#options.identities, client.source, message)
     }
   }
 
@@ -95,16 +81,6 @@ export class TicketTakers {
 
   #methodOf({ auth, domain }: Taker): Promise<SignInMethod> {
     return this.#options.registry.of(auth, domain.attributes)
-  }
-
-  /** Ends an attempt of a person whose name is not known, as no server of the domain could judge. */
-  async #unjudged({ domain, auth }: Taker, { method, ...who }: Arrival, reason: string): Promise<Outcome> {
-    const request: Begun = { ...who, user: '', login: '', proof: { method } }
-    return await this.#options.identities.byShown(request, { domain, userName: '', name: '' }, async () => ({
-      result: 'unavailable',
-      server: auth.authenticationName,
-      reason,
-    }))
   }
 }
 

@@ -7,8 +7,8 @@ import { ForwardedTicket } from '../../src/identity/forwarded-ticket.ts'
 import type { SignInMethod } from '../../src/identity/methods/method.ts'
 import { acceptToken } from '../../src/kerberos/acceptor.ts'
 import { KdcRefusal } from '../../src/kerberos/refusals.ts'
-import type { HeldTicket } from '../../src/kerberos/requests.ts'
 import { Replays } from '../../src/kerberos/replays.ts'
+import type { HeldTicket } from '../../src/kerberos/requests.ts'
 import { heldTicket, NOW, SERVICE_KEY, SESSION_KEY } from '../kerberos/client.ts'
 
 const TARGET = ['host', 'srv1.lab']
@@ -73,7 +73,9 @@ test('nothing is handed out before the host key is accepted, or to a second targ
   const { forwarding, handOut, signedIn } = world()
   signedIn.isSpent = true
   handOut.take()
-  expect(await forwarding.step({})).toMatchObject({ message: expect.stringContaining('one sign-in opens one') })
+  expect(await forwarding.step({})).toMatchObject({
+    message: expect.stringContaining('one sign-in opens one'),
+  })
 })
 
 test.each([

@@ -17,10 +17,15 @@ test('it is about this login string, on a connection with a session identifier',
 test('altered data is not', () => {
   const data = signedGssapiData(session, 'alice')
   fc.assert(
-    fc.property(fc.integer({ min: 36, max: data.length - 1 }), fc.nat(255), fc.nat(data.length), (at, value, end) => {
-      const copy = Buffer.from(data)
-      copy[at] = value
-      expect(isSignedGssapi(copy.subarray(0, end), 'alice')).toBe(copy.equals(data) && end === data.length)
-    }),
+    fc.property(
+      fc.integer({ min: 36, max: data.length - 1 }),
+      fc.nat(255),
+      fc.nat(data.length),
+      (at, value, end) => {
+        const copy = Buffer.from(data)
+        copy[at] = value
+        expect(isSignedGssapi(copy.subarray(0, end), 'alice')).toBe(copy.equals(data) && end === data.length)
+      },
+    ),
   )
 })

@@ -232,6 +232,19 @@ export interface SignInRow {
   secret_revision: number
   begin_time: number
   last_use: number
+  provider_session_id: string | null
+}
+
+export interface ProviderSessionRow {
+  id: string
+  user_id: string
+  external_auth_id: string
+  subject: string
+  sid: string
+  sealed: Uint8Array | null
+  begin_time: number
+  checked_time: number
+  end_time: number
 }
 
 export interface TicketRow {
@@ -479,6 +492,7 @@ export interface Schema {
   idempotency_keys: IdempotencyRow
   idempotency_claims: IdempotencyClaimRow
   sign_ins: SignInRow
+  provider_sessions: ProviderSessionRow
   tickets: TicketRow
   invitations: InvitationRow
   second_factors: SecondFactorRow
