@@ -76,7 +76,7 @@ export function flagsChecksum({ bindings, delegated }: GssFlags): Checksum {
   return { type: FLAGS_CHECKSUM, bytes: Buffer.concat([head, option, delegated]) }
 }
 
-/** What an initiator has said beside its ticket. */
+/** Parts of a checksum, as they were read. */
 export interface ReadFlags {
   /** It asks for a proof of ours. */
   isMutual: boolean

@@ -1,4 +1,4 @@
-/** Forwarded tickets at targets: what a proxy can get of one, and when. */
+/** Forwarded tickets at targets: the parts of one that a proxy can get, and when. */
 import { Buffer } from 'node:buffer'
 import { expect, test } from 'vitest'
 import { Forwarding } from '../../src/gate/forwarding.ts'

@@ -21,7 +21,7 @@ import type { Transport } from '../transport/transport.ts'
 /** Asks the gate for the next step. */
 export type TicketSource = (answer?: TargetGssapiRequest['answer']) => Promise<TargetGssapiAnswer>
 
-/** An attempt for ssh2 (patches/): what follows the request is the exchange's. */
+/** Attempt for ssh2 (patches/); the messages after the request are the exchange's. */
 export interface GssapiAttempt {
   type: typeof GSSAPI_METHOD
   username: string

@@ -225,7 +225,7 @@ export class SignIn {
         return
       case 'unavailable':
         if (isGssapi(context) && !this.#isOver) {
-          // Whoever has a ticket may have a password or a key, too.
+          // The user may have a password or a key, too.
           this.#takesTickets = false
           this.#transport.send(bannerMessage(`sallyport: ${answer.message}\r\n`))
           this.#reject(context)
