@@ -33,6 +33,8 @@ describeWithPeers('tickets over SSH', [...PROGRAMS], () => {
   let target: Sshd
   let tickets: NodeJS.ProcessEnv
   let account: string
+  /** The bastion's. */
+  let keytab: string
 
   beforeAll(async () => {
     ;[bastion, kdc] = await Promise.all([startBastion(), startKdc()])
@@ -41,8 +43,8 @@ describeWithPeers('tickets over SSH', [...PROGRAMS], () => {
     tickets = { KRB5_CONFIG, KRB5CCNAME }
     for (const name of ['alice', 'bob', 'ops1']) await kdc.admin(`addprinc -pw ${PASSWORD} ${name}`)
     for (const name of [BASTION, TARGET]) await kdc.admin(`addprinc -randkey ${name}`)
-    const keytab = join(bastion.home.folder, 'target.keytab')
-    writeFileSync(keytab, Buffer.from(await kdc.keytab(TARGET), 'base64'), { mode: 0o600 })
+    const file = join(bastion.home.folder, 'target.keytab')
+    writeFileSync(file, Buffer.from(await kdc.keytab(TARGET), 'base64'), { mode: 0o600 })
     // Only by a ticket.
     target = await startSshd({
       users: [{ name: account }],
@@ -50,7 +52,7 @@ describeWithPeers('tickets over SSH', [...PROGRAMS], () => {
       keyboardInteractive: false,
       publicKey: false,
       extraConfig: ['GSSAPIAuthentication yes', 'GSSAPIStrictAcceptorCheck no'],
-      env: { KRB5_KTNAME: keytab, KRB5_CONFIG },
+      env: { KRB5_KTNAME: file, KRB5_CONFIG },
     })
     writeFileSync(join(bastion.account.home, '.k5login'), `alice@${REALM}\n`)
     await run('chown', [account, join(bastion.account.home, '.k5login')])
@@ -96,6 +98,7 @@ describeWithPeers('tickets over SSH', [...PROGRAMS], () => {
     const { stderr } = await ssh(bastion.home, { ...login('alice'), options: ['LogLevel=VERBOSE'] }, ['true'])
     expect(stderr).toContain('(publickey,keyboard-interactive,password)')
     const { broker } = bastion
+    keytab = await kdc.keytab(BASTION)
     await broker.must('POST', '/externalauths', {
       authentication_name: 'realm',
       type: 'KERBEROS',
@@ -103,7 +106,7 @@ describeWithPeers('tickets over SSH', [...PROGRAMS], () => {
       port: kdc.port,
       timeout: 2,
       kerberos: { realm: REALM, service_principal: BASTION },
-      keytab: await kdc.keytab(BASTION),
+      keytab,
     })
     const domain = { domain_name: 'CORP', type: 'KERBEROS', external_auths: ['realm'] }
     await broker.must('POST', '/authdomains', domain)
@@ -224,7 +227,7 @@ describeWithPeers('tickets over SSH', [...PROGRAMS], () => {
     await kdc.ticketOf('alice', PASSWORD)
     const locked = await idAt('alice@CORP', 'srv2', FORWARDS)
     expect(locked.stderr).toContain('the KDC of your ticket knows no service host/localhost')
-    await bastion.broker.must('PUT', '/externalauths/realm', { port: await freePort() })
+    await bastion.broker.must('PUT', '/externalauths/realm', { port: await freePort(), keytab })
     const away = await idAt('alice@CORP', 'srv2', FORWARDS)
     expect(away.stderr).toContain('no KDC of your ticket answers')
     expect([without, other, locked, away].map(({ code }) => code)).not.toContain(0)
