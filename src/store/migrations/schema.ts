@@ -247,6 +247,19 @@ export interface ProviderSessionRow {
   end_time: number
 }
 
+export interface UserCertificateRow {
+  id: string
+  user_id: string
+  /** A decimal number of 64 bits. */
+  serial: string
+  secret_revision: number
+  fingerprint: string
+  address: string
+  provider_session_id: string | null
+  begin_time: number
+  end_time: number
+}
+
 export interface TicketRow {
   id: string
   user_id: string
@@ -493,6 +506,7 @@ export interface Schema {
   idempotency_claims: IdempotencyClaimRow
   sign_ins: SignInRow
   provider_sessions: ProviderSessionRow
+  user_certificates: UserCertificateRow
   tickets: TicketRow
   invitations: InvitationRow
   second_factors: SecondFactorRow
