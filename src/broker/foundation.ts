@@ -13,6 +13,8 @@ import { ProviderSessions } from '../identity/provider-sessions.ts'
 import { SecondFactors } from '../identity/second-factor/second-factors.ts'
 import { SharedLockout } from '../identity/shared-lockout.ts'
 import { ShownTickets } from '../identity/shown-tickets.ts'
+import { SshTickets } from '../identity/ssh-tickets.ts'
+import { TicketTakers } from '../identity/ticket-takers.ts'
 import { openBucket } from '../recording-service/bucket.ts'
 import { openRecordingKeys, RecordingService } from '../recording-service/service.ts'
 import type { Store } from '../store/store.ts'
@@ -32,6 +34,7 @@ export interface Foundation {
   /** Servers that judge sign-ins. */
   methods: MethodRegistry
   shownTickets: ShownTickets
+  sshTickets: SshTickets
   bearers: Bearers
   federated: Federated
   providerSessions: ProviderSessions
@@ -75,7 +78,16 @@ export async function openFoundation(
       store,
     )
     const userAuthority = await openUserAuthority(store.settings, vault)
-    const shownTickets = new ShownTickets({ store, registry: methods, external, identities })
+    const takers = new TicketTakers({ store, registry: methods, identities })
+    const shownTickets = new ShownTickets({ takers, external, identities })
+    const sshTickets = new SshTickets({
+      store,
+      registry: methods,
+      takers,
+      external,
+      identities,
+      now: Date.now,
+    })
     const providerSessions = new ProviderSessions({ store, vault, now: Date.now })
     const federated = new Federated({ external, identities, sessions: providerSessions })
     const bearers = new Bearers({ store, registry: methods, now: Date.now })
@@ -104,6 +116,7 @@ export async function openFoundation(
       external,
       methods,
       shownTickets,
+      sshTickets,
       bearers,
       federated,
       providerSessions,

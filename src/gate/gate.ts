@@ -30,12 +30,15 @@ import type {
   OpenRequest,
   ProxyEventCode,
   SignRequest,
+  TargetGssapiAnswer,
+  TargetGssapiRequest,
   TargetsAnswer,
   TargetsRequest,
 } from '../contract/gate.ts'
 import { MAX_TARGETS } from '../contract/gate.ts'
 import type { Basis } from '../identity/basis.ts'
 import type { Identities } from '../identity/chain.ts'
+import type { SshTickets } from '../identity/ssh-tickets.ts'
 import type { Id } from '../model/objects.ts'
 import type { EndedRecording } from '../recording-service/indexing/ended.ts'
 import { recoverAbandoned } from '../recording-service/recover.ts'
@@ -86,6 +89,8 @@ import { type Telling, Withdrawals } from './withdrawals.ts'
 export interface GateOptions {
   store: Store
   identities: Identities
+  /** Tickets of Kerberos over SSH; absent if none are taken. */
+  sshTickets?: SshTickets
   vault: Vault
   audit: Audit
   recordings: RecordingService
@@ -314,10 +319,18 @@ export class BrokerGate implements Gate {
       if (running.stopped !== undefined) return { result: 'refused', message: running.stopped }
       isHandedOut = true
       delete running.handOut
-      return { ...answer, credentials: handOut.credentials }
+      return { ...answer, credentials: handOut.take() }
     } finally {
       if (!isHandedOut) handOut.release()
     }
+  }
+
+  async targetGssapi({ session, ...step }: TargetGssapiRequest): Promise<TargetGssapiAnswer> {
+    const { forwarding, stopped } = this.#running.get(session)
+    if (!forwarding) throw new Error('this target is not reached by a forwarded ticket')
+    if (stopped === undefined) return await forwarding.step(step)
+    forwarding.close()
+    return { result: 'unusable', message: stopped }
   }
 
   async dial({ session }: { session: string }): Promise<DialAnswer> {

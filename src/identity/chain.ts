@@ -101,11 +101,13 @@ export class Identities {
         return await this.#settle(step, attempt, { ...dialogue, rounds, isHidden: false })
       })
       if (outcome.result === 'rejected') round.close()
+      if (outcome.result !== 'accepted' && outcome.result !== 'challenge') closeForwarded(request)
       if (outcome.result === 'accepted') return { outcome, request, ...(password && { password }) }
       if (outcome.result !== 'challenge') password?.wipe()
       return { outcome, request }
     } catch (error) {
       dialogue?.password?.wipe()
+      if (dialogue) closeForwarded(dialogue.request)
       throw error
     } finally {
       for (const answer of answers) answer.wipe()
@@ -330,9 +332,10 @@ export class Identities {
   }
 
   /** One who has answered and leaves before the verdict may have been told that the answer was wrong: that counts. */
-  #abandoned({ counted, password, source, round, rounds }: Waiting): void {
+  #abandoned({ counted, password, request, source, round, rounds }: Waiting): void {
     round.close()
     password?.wipe()
+    closeForwarded(request)
     if (rounds === 0) return
     const who = { user: counted, source }
     this.#attempted(who, (attempt) => this.#attempts.reject(attempt, 'wrong_password')).catch(() => undefined)
@@ -374,4 +377,8 @@ export class Identities {
     if (await this.#attempts.accept(attempt)) return { result: 'accepted', ...proved }
     return await this.#attempts.reject(attempt, 'locked')
   }
+}
+
+function closeForwarded({ proof }: Begun): void {
+  if ('forwarded' in proof) proof.forwarded?.close()
 }

@@ -2,6 +2,7 @@
 import type { AccountingClass, Id, User } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { AuthorityFlaw } from './authorities.ts'
+import type { ForwardedTicket } from './forwarded-ticket.ts'
 import type { MethodPrompt, MethodRefusal } from './methods/method.ts'
 import type { RoundForm } from './round-form.ts'
 import type { SignedRequest } from './signature.ts'
@@ -9,7 +10,9 @@ import type { StandingFlaw } from './standing.ts'
 
 /** A ticket of Kerberos, or the word of a provider, which its method has judged. */
 export interface ShownProof {
-  method: 'negotiate' | 'provider'
+  method: 'negotiate' | 'gssapi-with-mic' | 'provider'
+  /** A ticket that came with it; closed unless the sign-in is accepted. */
+  forwarded?: ForwardedTicket
 }
 
 /** A proof that the chain judges. */
@@ -46,6 +49,8 @@ export type Refusal =
   | 'method_not_allowed'
   | 'wrong_password'
   | 'wrong_ticket'
+  /** The ticket is of another person than the one that the login string names. */
+  | 'other_name'
   | 'unknown_key'
   | 'bad_signature'
   | 'busy'
