@@ -40,6 +40,7 @@ import * as factorPolicies from './migrations/0035-factor-policies.ts'
 import * as rememberedFactors from './migrations/0036-remembered-factors.ts'
 import * as keysAsFactors from './migrations/0037-keys-as-factors.ts'
 import * as onePerson from './migrations/0038-one-person.ts'
+import * as browsers from './migrations/0044-browsers.ts'
 import * as providerSessions from './migrations/0045-provider-sessions.ts'
 
 /** In order; a released migration is never changed, only followed. */
@@ -80,6 +81,7 @@ export const MIGRATIONS: readonly Migration[] = [
   rememberedFactors,
   keysAsFactors,
   onePerson,
+  browsers,
   providerSessions,
 ]
 

@@ -39,6 +39,7 @@ import { personRepository } from './persons.ts'
 import type { PostgresOptions } from './postgres/open.ts'
 import { profileRepository } from './profiles.ts'
 import { providerSessionRepository } from './provider-sessions.ts'
+import { securityKeyRepository } from './security-keys.ts'
 import { sealedRepository } from './sealed.ts'
 import { secondFactorRepository } from './second-factors.ts'
 import { secretJobRepository } from './secret-jobs.ts'
@@ -166,6 +167,7 @@ function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'reach'>): S
     idempotency: idempotencyRepository(context),
     signIns: signInRepository(context),
     providerSessions: providerSessionRepository(context),
+    securityKeys: securityKeyRepository(context),
     tickets: ticketRepository(context),
     invitations: invitationRepository(context),
     lockouts: lockoutRepository(context),

@@ -70,7 +70,10 @@ export async function begin(
   if (earlier !== undefined) await signIns.end(earlier)
   const { userName, profile } = user
   // One after the other: a success that is in the audit log was one.
-  const token = await signIns.begin(user, deps.clock(), providerSession)
+  const token = await signIns.begin(user, deps.clock(), {
+    client: { address: addressOf(request), method, agent: request.headers['user-agent'] ?? '' },
+    ...(providerSession !== undefined && { providerSession }),
+  })
   try {
     const same = { protocol: PROTOCOL, user: userName }
     const fields = { ...same, method, ...(by && serverFields(by)), profile }
