@@ -726,6 +726,7 @@ export class Broker {
       providerSessions: this.#parts.providerSessions,
       passwords: this.#parts.passwords,
       factors: this.#parts.factors,
+      securityKeys: this.#parts.securityKeys,
       audit: this.#audit,
       sessionControl: this.#gate,
       approvals: this.#gate.approvals,

@@ -13,7 +13,12 @@ const byHash = keptQuery((db: Db, tokenHash: Uint8Array) =>
 
 export function signInRepository({ db, newId }: StoreContext): SignInRepository {
   return {
-    begin: (tokenHash, { userId, secretRevision, begin, lastUse, providerSession, client }, expired, limits) =>
+    begin: (
+      tokenHash,
+      { userId, secretRevision, begin, lastUse, providerSession, client },
+      expired,
+      limits,
+    ) =>
       inTransaction(db, async (tx) => {
         let there = await countsOf(tx, userId, expired)
         if (there.hasExpired) {

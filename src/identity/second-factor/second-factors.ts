@@ -32,7 +32,7 @@ const PROMPT = 'One-time code (or a recovery code): '
 
 export interface SecondFactorOptions {
   store: Pick<Store, 'users' | 'secondFactors'>
-  keys: Pick<SecurityKeys, 'request' | 'judge'>
+  keys: Pick<SecurityKeys, 'list' | 'request' | 'judge'>
   vault: HashSeal
   /** Milliseconds since the epoch. */
   now: () => number
@@ -42,6 +42,7 @@ export interface FactorStatus {
   /** Milliseconds since the epoch; absent if the user is not enrolled. */
   enrolled?: number
   recoveryCodes: number
+  securityKeys: number
 }
 
 /** For the authenticator; shown once. */
@@ -53,6 +54,12 @@ export interface Enrolment {
 
 /** An enrolment whose first code was right, as the store takes it. */
 type Confirmed = Parameters<SecondFactorRepository['confirm']>[1]
+
+/** The factors of a user that a round asks for. */
+interface Asked {
+  hasCodes: boolean
+  key: KeyRequest | undefined
+}
 
 /** `left`: recovery codes that are left, if one was used up. */
 type Verdict = { left?: number } | { flaw: Refusal }
@@ -67,8 +74,10 @@ export class SecondFactors {
   }
 
   async statusOf(userId: Id): Promise<FactorStatus> {
-    const { enrolled, recoveryCodes } = (await this.#rows.find(userId)) ?? { recoveryCodes: 0 }
-    return enrolled === undefined ? { recoveryCodes: 0 } : { enrolled, recoveryCodes }
+    const { enrolled, recoveryCodes } = (await this.#rows.find(userId)) ?? {}
+    const { length: securityKeys } = await this.#options.keys.list(userId)
+    if (enrolled === undefined) return { recoveryCodes: 0, securityKeys }
+    return { enrolled, recoveryCodes: recoveryCodes ?? 0, securityKeys }
   }
 
   /** Begins an enrolment, in place of one that was not confirmed. Returns undefined if the user is enrolled. */
@@ -106,7 +115,12 @@ export class SecondFactors {
     return (await this.#rows.setRecoveryCodes(userId, digestsOf(userId, codes))) ? codes : undefined
   }
 
-  /** Removes the factor and its recovery codes; false if the user is not enrolled. */
+  /** Whether it is a current code of the user's authenticator, which counts once. */
+  async isCode(userId: Id, code: Secret): Promise<boolean> {
+    return !('flaw' in (await this.#judge(userId, code, false)))
+  }
+
+  /** Removes the factor, its recovery codes and the security keys; false if the user is not enrolled. */
   async remove(userId: Id): Promise<boolean> {
     return await this.#rows.remove(userId)
   }
@@ -129,7 +143,9 @@ export class SecondFactors {
     }
     if (!policy) return { result: 'accepted', value: proved }
     const begun = await this.begin(user)
-    return begun ? this.#askFirst(proved, source, begun, FIRST_TRIES) : this.#ask(proved, { hasCodes: true, key }, undefined)
+    return begun
+      ? this.#askFirst(proved, source, begun, FIRST_TRIES)
+      : this.#ask(proved, { hasCodes: true, key }, undefined)
   }
 
   async #isRemembered(user: User, source: string, rememberMs: number): Promise<boolean> {
@@ -139,15 +155,11 @@ export class SecondFactors {
   }
 
   /** `remembering`: the address from which a right code counts for a while, if it does. */
-  #ask(
-    proved: Proved,
-    { hasCodes, key }: { hasCodes: boolean; key: KeyRequest | undefined },
-    remembering: string | undefined,
-  ): Step<Proved> {
+  #ask(proved: Proved, { hasCodes, key }: Asked, remembering: string | undefined): Step<Proved> {
     const form = { kind: 'code', hasCodes, ...(key && { key }) } as const
     const shown = { message: hasCodes ? '' : BROWSER_ONLY, form }
     return asking(shown, { text: hasCodes ? PROMPT : KEY_PROMPT, echo: false }, async (answer) => {
-      const verdict = await this.#judgeEither(proved.user.id, answer, key)
+      const verdict = await this.#judgeEither(proved.user.id, answer, { hasCodes, key })
       if ('flaw' in verdict) return { result: 'rejected', reason: verdict.flaw }
       const { left } = verdict
       const still = await this.#still({ ...proved, ...(left !== undefined && { recoveryCodesLeft: left }) })
@@ -209,13 +221,10 @@ export class SecondFactors {
     return this.#options.store.secondFactors
   }
 
-  async #judgeEither(
-    userId: Id,
-    answer: Secret | undefined,
-    key: KeyRequest | undefined,
-  ): Promise<Verdict> {
+  async #judgeEither(userId: Id, answer: Secret | undefined, { hasCodes, key }: Asked): Promise<Verdict> {
     const text = answer?.revealText() ?? ''
-    if (!key || !isKeyAnswer(text)) return await this.#judge(userId, answer, true)
+    if (!key || !isKeyAnswer(text))
+      return hasCodes ? await this.#judge(userId, answer, true) : { flaw: 'wrong_code' }
     const flaw = await this.#options.keys.judge(userId, key, text)
     return flaw === undefined ? {} : { flaw }
   }

@@ -23,21 +23,15 @@ const ALGORITHMS = [-8, -7, -257]
 const TRANSPORT = /^[a-z-]{1,32}$/
 const MAX_TRANSPORTS = 8
 
-/** Where browsers reach the pages. */
-export interface KeySite {
-  /** The host name, for which keys are made. */
-  rpId: string
-  /** Origins of the pages: `https://HOST`, with the port where it is another. */
-  origins: readonly string[]
-}
-
 export interface SecurityKeysOptions {
   store: Pick<Store, 'securityKeys'>
+  /** Origin of the pages: keys are made for its host. */
+  site: string
   /** Milliseconds since the epoch. */
   now: () => number
 }
 
-/** What a browser needs to make a key (WebAuthn 5.4), binary values in base64url. */
+/** A request to make a key (WebAuthn 5.4), binary values in base64url. */
 export interface KeyCreation {
   challenge: string
   rpId: string
@@ -50,11 +44,11 @@ export interface KeyCreation {
 
 export class SecurityKeys {
   readonly #options: SecurityKeysOptions
-  /** Set when the pages are served. */
-  site: KeySite = { rpId: '', origins: [] }
+  readonly #rpId: string
 
   constructor(options: SecurityKeysOptions) {
     this.#options = options
+    this.#rpId = new URL(options.site).hostname
   }
 
   async list(userId: Id): Promise<SecurityKey[]> {
@@ -71,7 +65,7 @@ export class SecurityKeys {
     if (keys.length === 0) return undefined
     return {
       challenge: newChallenge(),
-      rpId: this.site.rpId,
+      rpId: this.#rpId,
       keys: keys.map(({ credentialId, transports }) => ({ id: base64url(credentialId), transports })),
     }
   }
@@ -86,8 +80,8 @@ export class SecurityKeys {
     const verified = await verifyAuthenticationResponse({
       response: response as never,
       expectedChallenge: challenge,
-      expectedOrigin: [...this.site.origins],
-      expectedRPID: this.site.rpId,
+      expectedOrigin: this.#options.site,
+      expectedRPID: this.#rpId,
       // The password was the knowledge: a touch is possession. The count is judged below.
       requireUserVerification: false,
       credential: { id: base64url(credentialId), publicKey: new Uint8Array(publicKey), counter: 0 },
@@ -104,7 +98,7 @@ export class SecurityKeys {
     const known = await this.list(id)
     return {
       challenge: newChallenge(),
-      rpId: this.site.rpId,
+      rpId: this.#rpId,
       userId: base64url(Buffer.from(id)),
       userName,
       algorithms: ALGORITHMS,
@@ -127,15 +121,16 @@ export class SecurityKeys {
     const verified = await verifyRegistrationResponse({
       response: response as never,
       expectedChallenge: challenge,
-      expectedOrigin: [...this.site.origins],
-      expectedRPID: this.site.rpId,
+      expectedOrigin: this.#options.site,
+      expectedRPID: this.#rpId,
       requireUserVerification: false,
       supportedAlgorithmIDs: ALGORITHMS,
     }).catch(() => undefined)
     if (!verified?.verified) return 'wrong'
     const { credential } = verified.registrationInfo
     const credentialId = Buffer.from(credential.id, 'base64url')
-    if (credentialId.length > MAX_CREDENTIAL_ID || credential.publicKey.length > MAX_PUBLIC_KEY) return 'wrong'
+    if (credentialId.length > MAX_CREDENTIAL_ID || credential.publicKey.length > MAX_PUBLIC_KEY)
+      return 'wrong'
     const keys = await this.list(userId)
     if (keys.some((key) => credentialId.equals(key.credentialId))) return 'known'
     if (MAX_KEYS <= keys.length) return 'too_many'
