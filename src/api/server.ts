@@ -83,6 +83,7 @@ import { registerTargetGroups } from './resources/target-groups.ts'
 import { registerTargets } from './resources/targets.ts'
 import { registerTickets } from './resources/tickets.ts'
 import { registerTimeframes } from './resources/timeframes.ts'
+import { registerUserCertificates } from './resources/user-certificates.ts'
 import { registerUserGroups } from './resources/user-groups.ts'
 import { registerUsers } from './resources/users.ts'
 import { validatorCompiler, withQuery } from './schema/validation.ts'
@@ -103,6 +104,7 @@ const CIPHERS = [
 const RESOURCES = [
   registerSignIn,
   registerOwnSignIns,
+  registerUserCertificates,
   registerUsers,
   registerSecondFactors,
   registerSecurityKeys,

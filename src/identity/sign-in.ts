@@ -63,6 +63,8 @@ export type Refusal =
   | 'wrong_security_key'
   /** Its count of signatures has gone back: another device has the same key. */
   | 'copied_security_key'
+  /** A certificate that was made here, and has been withdrawn, or is not this user's. */
+  | 'withdrawn_certificate'
   | AuthorityFlaw
   | StandingFlaw
   | MethodRefusal
@@ -80,6 +82,8 @@ export interface Proved {
   isFactorRemembered?: boolean
   /** Set if the token of the SSH key has checked a PIN or a finger. */
   isUserVerified?: boolean
+  /** Set for a certificate that was made here: all factors were proved for it. */
+  isCertifiedHere?: boolean
 }
 
 export type Outcome =

@@ -51,6 +51,8 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'GET /signins': 'signed_in',
   'POST /signins/end': 'signed_in',
   'DELETE /signins/:ref': 'signed_in',
+  /** For oneself alone. */
+  'POST /session/certificate': 'signed_in',
   ...collection('/users', 'users'),
   /** One's own, or with `users: view`: the handler checks it. */
   'GET /users/:ref/totp': 'signed_in',
@@ -62,6 +64,9 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   /** One's own, or with `users: view`: the handler checks it. */
   'GET /users/:ref/securitykeys': 'signed_in',
   'DELETE /users/:ref/securitykeys/:key': needs('users', 'modify'),
+  /** One's own, or with `users: view` and `users: modify`: the handlers check it. */
+  'GET /users/:ref/certificates': 'signed_in',
+  'DELETE /users/:ref/certificates/:certificate': 'signed_in',
   ...collection('/usergroups', 'user_groups'),
   ...collection('/devices', 'devices'),
   ...collection('/devices/:device/services', 'devices'),

@@ -1,10 +1,10 @@
 /** `/users/USER/securitykeys`: second factors in browsers, which users add on their account's page. */
 import { Type } from 'typebox'
-import type { User } from '../../model/objects.ts'
 import { reaches } from '../../model/profiles.ts'
 import { callerOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
 import { actor, record } from '../access/events.ts'
+import { meantUser } from '../access/meant-user.ts'
 import { rightsOf } from '../access/profile-rights.ts'
 import { paramsSchema } from '../collection/paths.ts'
 import type { Api } from '../http/deps.ts'
@@ -42,9 +42,7 @@ export function registerSecurityKeys(app: Api, { deps }: Context): void {
       },
     },
     async (request) => {
-      const { rights, user: self } = callerOf(request)
-      const user = await meant(request.params)
-      if (user.id !== self?.id && !reaches(rights.users, 'view')) throw new ApiError('not_found')
+      const user = await meantUser(store, request, reaches(callerOf(request).rights.users, 'view'))
       return (await securityKeys.list(user.id)).map(({ id, name, created, lastUse }) => ({
         id,
         url: `${apiBase(request)}/users/${user.id}/securitykeys/${id}`,
@@ -68,7 +66,7 @@ export function registerSecurityKeys(app: Api, { deps }: Context): void {
       },
     },
     async (request, reply) => {
-      const user = await meant(request.params)
+      const user = await meantUser(store, request, true)
       const { key: id } = request.params as { key: string }
       refuseBeyondOwn(request, await rightsOf(store, user.profile))
       const caller = callerOf(request)
@@ -81,11 +79,4 @@ export function registerSecurityKeys(app: Api, { deps }: Context): void {
       return reply.code(204).send(null)
     },
   )
-
-  async function meant(params: unknown): Promise<User> {
-    const { ref } = params as { ref: string }
-    const user = await store.users.find(ref)
-    if (!user) throw new ApiError('not_found')
-    return user
-  }
 }

@@ -262,6 +262,19 @@ export interface ProviderSessionRow {
   end_time: number
 }
 
+export interface UserCertificateRow {
+  id: string
+  user_id: string
+  /** A decimal number of 64 bits. */
+  serial: string
+  secret_revision: number
+  fingerprint: string
+  address: string
+  provider_session_id: string | null
+  begin_time: number
+  end_time: number
+}
+
 export interface TicketRow {
   id: string
   user_id: string
@@ -509,6 +522,7 @@ export interface Schema {
   sign_ins: SignInRow
   security_keys: SecurityKeyRow
   provider_sessions: ProviderSessionRow
+  user_certificates: UserCertificateRow
   tickets: TicketRow
   invitations: InvitationRow
   second_factors: SecondFactorRow
