@@ -37,13 +37,9 @@ async function asking(
     ':',
     ...options,
   ]
-  const { code, stdout, stderr } = await run(
-    findProgram('curl'),
-    [...args, ...what],
-    {
-      env: kdc.env,
-    },
-  )
+  const { code, stdout, stderr } = await run(findProgram('curl'), [...args, ...what], {
+    env: kdc.env,
+  })
   if (code !== 0) throw new Error(`curl: ${stderr}`)
   const at = stdout.lastIndexOf('\r\n\r\n')
   const heads = stdout.slice(0, at).split('\r\n\r\n')
