@@ -11,6 +11,7 @@ import { PasswordHasher } from '../identity/password.ts'
 import { PasswordPolicy } from '../identity/policy.ts'
 import { ProviderSessions } from '../identity/provider-sessions.ts'
 import { SecondFactors } from '../identity/second-factor/second-factors.ts'
+import { SecurityKeys } from '../identity/second-factor/security-keys.ts'
 import { SharedLockout } from '../identity/shared-lockout.ts'
 import { ShownTickets } from '../identity/shown-tickets.ts'
 import { SshTickets } from '../identity/ssh-tickets.ts'
@@ -31,6 +32,7 @@ export interface Foundation {
   passwords: PasswordHasher
   factors: SecondFactors
   external: External
+  securityKeys: SecurityKeys
   /** Servers that judge sign-ins. */
   methods: MethodRegistry
   shownTickets: ShownTickets
@@ -65,7 +67,8 @@ export async function openFoundation(
     await store.users.noteLooks()
     const passwords = new PasswordHasher({ policy: new PasswordPolicy(config.passwords) })
     const methods = new MethodRegistry({ store, vault, now: Date.now, onFailure: onServerFailure })
-    const factors = new SecondFactors({ store, vault, now: Date.now })
+    const securityKeys = new SecurityKeys({ store, site: config.site, now: Date.now })
+    const factors = new SecondFactors({ store, vault, keys: securityKeys, now: Date.now })
     const external = new External({ store, registry: methods })
     const identities = new Identities(
       store.users,
@@ -114,6 +117,7 @@ export async function openFoundation(
       passwords,
       factors,
       external,
+      securityKeys,
       methods,
       shownTickets,
       sshTickets,
