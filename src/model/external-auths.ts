@@ -128,7 +128,7 @@ export interface AuthDomain {
   attributes: AuthDomainAttributes
   /** Language where the directory names none. */
   defaultLanguage: (typeof AUTH_DOMAIN_LANGUAGES)[number]
-  /** What binds a provisioned user to a sign-in; absent: no provisioning. */
+  /** Binds a provisioned user to a sign-in; absent: no provisioning. */
   scimIdentifier?: ScimIdentifier | undefined
 }
 

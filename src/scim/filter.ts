@@ -19,8 +19,8 @@ export type Filter =
   | { kind: 'not'; of: Filter }
   | { kind: 'compare'; path: string; operator: Operator; value: Literal }
   | { kind: 'present'; path: string }
-  /** `emails[type eq "work"]`, and `emails[type eq "work"].value eq "x"` with `then` about the part `value`. */
-  | { kind: 'value'; path: string; of: Filter; then?: Filter }
+  /** `emails[type eq "work"]`, and `emails[type eq "work"].value eq "x"` with `about` the part `value`. */
+  | { kind: 'value'; path: string; of: Filter; about?: Filter }
 
 /** The target of a PATCH operation: `name.familyName`, `emails[type eq "work"].value`. */
 export interface PatchPath {
@@ -37,7 +37,7 @@ type Token =
 
 const WORD = /[A-Za-z$][A-Za-z0-9_$:-]*(?:\.[A-Za-z0-9_$][A-Za-z0-9_$:-]*)*/y
 const NUMBER = /-?(?:0|[1-9]\d{0,30})(?:\.\d{1,30})?(?:[eE][+-]?\d{1,3})?/y
-const STRING = /"[^"\\]*(?:\\[^][^"\\]*)*"/y
+const STRING = /"[^"\\]*(?:\\[\s\S][^"\\]*)*"/y
 
 /** @throws ScimError `invalidFilter` */
 export function parseFilter(text: string): Filter {
@@ -112,7 +112,7 @@ class Reader {
     const of = this.either(depth + 1)
     this.#require(']')
     if (!this.#skip('.')) return { kind: 'value', path, of }
-    return { kind: 'value', path, of, then: this.#comparison(this.#word('a part follows "."')) }
+    return { kind: 'value', path, of, about: this.#comparison(this.#word('a part follows "."')) }
   }
 
   #comparison(path: string): Filter {

@@ -11,7 +11,7 @@ interface Meant {
   attribute: Attribute
   values: Values
 }
-/** What names mean at one place of a filter. */
+/** Meaning of names at one place of a filter. */
 interface Place {
   resolve: (path: string) => Meant | undefined
   /** Returns the test of a filter in brackets. */
@@ -43,14 +43,14 @@ export function testOf(type: ResourceType, filter: Filter, isOfAll = false): Tes
         part ?? (attribute.multiValued ? byName(attribute.subAttributes ?? [], 'value') : undefined)
       return meant ? { attribute: meant, values: partOf(all, meant.name) } : { attribute, values: all }
     },
-    bracket: ({ path, of, then }) => {
+    bracket: ({ path, of, about }) => {
       const found = foundAt(path)
       if (!found) return () => false
       const { attribute, part } = found
       if (part || !attribute.subAttributes)
         throw invalid(`brackets stand behind an attribute with parts, not ${path}`)
       const isMet = testOfValue(attribute, of)
-      const isMetToo = then && testOfValue(attribute, then)
+      const isMetToo = about && testOfValue(attribute, about)
       return (resource) =>
         listOf(resource[attribute.name]).some(
           (value) => isMet(value as Resource) && (!isMetToo || isMetToo(value as Resource)),
@@ -90,8 +90,8 @@ function compile(filter: Filter, place: Place): Test {
       return (resource) => !test(resource)
     }
     case 'present': {
-      const values = place.resolve(filter.path)?.values
-      return (resource) => values !== undefined && values(resource).some(isValue)
+      const values = place.resolve(filter.path)?.values ?? (() => [])
+      return (resource) => values(resource).some(isValue)
     }
     case 'value':
       return place.bracket(filter)

@@ -5,7 +5,7 @@
 import { badRequest } from './error.ts'
 import { type Filter, parsePath } from './filter.ts'
 import { type Resource, testOfValue } from './match.ts'
-import { byNameIn, memberIds, objectOf, requireSchema, valueOf } from './resource.ts'
+import { byNameIn, memberIds, objectOf, readValue, requireSchema } from './resource.ts'
 import { type Attribute, attributeAt, byName, type ResourceType } from './schema.ts'
 
 const PATCH_SCHEMA = 'urn:ietf:params:scim:api:messages:2.0:PatchOp'
@@ -78,10 +78,9 @@ function stepAt(type: ResourceType, verb: Verb, text: string, value: unknown): S
 
 /** Returns the resource after the steps, for `readUser`. @throws ScimError */
 export function patched(resource: Resource, steps: readonly Step[]): Resource {
-  return steps.reduce((now, step) => {
-    const { name } = step.attribute
-    return { ...now, [name]: after(now[name], step) }
-  }, resource)
+  const now: Record<string, unknown> = { ...resource }
+  for (const step of steps) now[step.attribute.name] = after(now[step.attribute.name], step)
+  return now
 }
 
 function after(now: unknown, step: Step): unknown {
@@ -90,11 +89,11 @@ function after(now: unknown, step: Step): unknown {
   if (verb === 'remove') {
     if (part) return { ...(now as Resource), [part.name]: undefined }
     if (!attribute.multiValued || value === undefined || value === null) return undefined
-    const gone = listOf(valueOf(attribute, value)).map(keyOfValue)
+    const gone = listOf(readValue(attribute, value)).map(keyOfValue)
     return listOf(now).filter((one) => !gone.includes(keyOfValue(one)))
   }
-  if (part) return { ...(now as Resource), [part.name]: valueOf(part, value) }
-  const given = valueOf(attribute, value)
+  if (part) return { ...(now as Resource), [part.name]: readValue(part, value) }
+  const given = readValue(attribute, value)
   if (attribute.multiValued) return verb === 'add' ? joined(listOf(now), listOf(given)) : given
   // Parts that a value does not name stay as they are (RFC 7644 sections 3.5.2.1 and 3.5.2.3).
   if (attribute.type === 'complex' && given !== undefined)
@@ -111,7 +110,9 @@ function afterAmong(all: readonly unknown[], { verb, attribute, part, filter, va
       !isMeant(one as Resource) ? [one] : part ? [{ ...(one as Resource), [part.name]: undefined }] : [],
     )
   }
-  const given = part ? { [part.name]: valueOf(part, value) } : (listOf(valueOf(attribute, value))[0] ?? {})
+  const given = part
+    ? { [part.name]: readValue(part, value) }
+    : (listOf(readValue(attribute, value))[0] ?? {})
   if (!isFound) {
     const asked = filter ? askedBy(attribute, filter) : {}
     if (!asked) throw badRequest('noTarget', `no value of ${attribute.name} meets the filter`)
@@ -144,7 +145,7 @@ function askedBy(attribute: Attribute, filter: Filter): Resource | undefined {
   }
   if (filter.kind !== 'compare' || filter.operator !== 'eq') return undefined
   const part = byName(attribute.subAttributes ?? [], filter.path)
-  return part && { [part.name]: valueOf(part, filter.value) }
+  return part && { [part.name]: readValue(part, filter.value) }
 }
 
 /** Changes of a group's members, in the order of the steps. */

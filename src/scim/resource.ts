@@ -66,14 +66,14 @@ function read(type: ResourceType, body: unknown): Record<string, unknown> {
   const result: Record<string, unknown> = {}
   for (const attribute of attributesOf(type)) {
     if (attribute.mutability === 'readOnly' || ['schemas', 'members'].includes(attribute.name)) continue
-    const value = valueOf(attribute, byNameIn(given, attribute.name))
+    const value = readValue(attribute, byNameIn(given, attribute.name))
     if (value !== undefined) result[attribute.name] = value
   }
   return result
 }
 
 /** Returns the value as the schema has it, or undefined for none. @throws ScimError `invalidValue` */
-export function valueOf(attribute: Attribute, value: unknown): unknown {
+export function readValue(attribute: Attribute, value: unknown): unknown {
   if (value === undefined || value === null) return undefined
   if (!attribute.multiValued) return singleOf(attribute, onlyOf(value))
   const all = Array.isArray(value) ? value : [value]
@@ -102,7 +102,7 @@ function singleOf(attribute: Attribute, value: unknown): unknown {
     // A text alone stands for its part `value`.
     const given = typeof value === 'string' ? { value } : objectOf(value, name)
     const parts = (subAttributes ?? []).flatMap((part) => {
-      const one = valueOf(part, byNameIn(given, part.name))
+      const one = readValue(part, byNameIn(given, part.name))
       return one === undefined ? [] : [[part.name, one] as const]
     })
     return parts.length > 0 ? Object.fromEntries(parts) : undefined

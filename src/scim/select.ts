@@ -36,7 +36,7 @@ export function isSelected(type: ResourceType, name: string, { attributes, exclu
   return !excluded.some((path) => isNamed(path, true))
 }
 
-/** Returns the resource with what is selected; what is always returned stays. */
+/** Returns the resource with the selected attributes, and those that are always returned. */
 export function selected(type: ResourceType, resource: Resource, selection: Selection): Resource {
   if (selection.attributes.length + selection.excluded.length === 0) return resource
   const entries = attributesOf(type).flatMap(({ name, returned }) => {

@@ -1,4 +1,4 @@
-/** Rows of persons, for sign-ins and provisioning: what mappings give, and how it is written. */
+/** Rows of persons, for sign-ins and provisioning: the gifts of mappings, and the writing of both. */
 
 import { groupKey } from '../model/group-names.ts'
 import { lookKey, nameKey, userNameError } from '../model/names.ts'
@@ -63,7 +63,7 @@ export function personName(userName: string, domain: string): string | undefined
   return userName === '' || userNameError(name) !== undefined ? undefined : name
 }
 
-/** What a person is to be. */
+/** A person as wanted. */
 export interface Wanted {
   domainId: Id
   /** With the domain. */

@@ -183,7 +183,7 @@ async function written(
   })
 }
 
-/** `shown`: what a sign-in shows; without one, what it has shown stays. */
+/** `shown`: the person of a sign-in; without one, keys of the last one stay. */
 async function wantedOf(
   db: Db,
   domain: DomainRow,

@@ -1,4 +1,4 @@
-/** Groups as providers have described them by SCIM, and their members: changed some at a time, so that a large one stalls nobody. */
+/** Groups as providers have described them by SCIM. Their members are changed some at a time, since a group may be large. */
 import { groupKey } from '../model/group-names.ts'
 import type { Id } from '../model/objects.ts'
 import { ChangedError } from './engine/errors.ts'
@@ -15,7 +15,7 @@ const TOGETHER = 25
 const ASKED = 200
 const PIECE = 5000
 
-/** What one transaction does to a user: membership, if any, and then the person. */
+/** Work of a transaction on one user: membership, if any, and then the person. */
 interface Work {
   id: Id
   member?: 'added' | 'removed'
@@ -44,7 +44,7 @@ export function scimGroupRepository({ db, newId }: StoreContext): ScimGroupRepos
     return found
   }
 
-  /** Returns the work of a change, administrators first: what must not be done to them fails before all else. */
+  /** Returns the work of a change, administrators first: a refusal for one of them comes before all else. */
   const workOf = async (
     old: ScimGroup,
     { isWhole, added, removed }: ScimMemberChange,

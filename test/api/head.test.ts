@@ -59,7 +59,7 @@ const pathOf = (route: string) =>
     .replace(/^\/accounts\/root(?=$|\/history$)/, '/accounts/root@local@srv1')
     .replace(/^\/domains\/corp\/accounts\/root$/, '/domains/corp/accounts/svc@corp%25_')
 
-const reading = Object.keys(ROUTES).filter((route) => route.startsWith('GET '))
+const reading = Object.keys(ROUTES).filter((route) => route.startsWith('GET ') && ROUTES[route] !== 'scim')
 const recordings = reading.filter((route) => /\/(recording|live)/.test(route))
 
 describe.each(reading.filter((route) => !recordings.includes(route)))('HEAD for %s', (route) => {

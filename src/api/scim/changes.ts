@@ -18,7 +18,7 @@ export interface Announced {
   /** With the domain. */
   object: string
   changes: Changes
-  /** What ends with it. */
+  /** Events of what ends with it. */
   others?: readonly PlannedEvent[]
 }
 

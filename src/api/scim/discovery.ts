@@ -1,4 +1,4 @@
-/** What the service can do (RFC 7644 section 4), searches of all resources, and the refusal of bulk operations. */
+/** The service's description of itself (RFC 7644 section 4), searches of all resources, and the refusal of bulk operations. */
 import type { FastifyRequest } from 'fastify'
 import { badRequest, ScimError } from '../../scim/error.ts'
 import { objectOf, requireSchema } from '../../scim/resource.ts'

@@ -1,4 +1,4 @@
-/** What all routes of SCIM have in common. */
+/** Common parts of all routes of SCIM. */
 import { Type } from 'typebox'
 
 /** Parameters of a URL; providers add others, which mean nothing here. */

@@ -57,7 +57,7 @@ export function listResponse({ startIndex }: Query, { total, resources }: Found)
   }
 }
 
-/** What a search of one kind of resource needs. */
+/** One kind of resource, for a search. */
 interface Kind<T> {
   type: ResourceType
   all: Pick<ScimCollection<T, never>, 'count' | 'some' | 'find' | 'findBy'>
@@ -224,7 +224,10 @@ function membersAsked(filter: Filter): string[] {
     if (one.kind === 'and' || one.kind === 'or') for (const inner of one.of) add(inner, isInBrackets)
     else if (one.kind === 'not') add(one.of, isInBrackets)
     else if (isInBrackets || mentions('Group', one, 'members')) {
-      if (one.kind === 'value' && !one.then) return add(one.of, true)
+      if (one.kind === 'value' && !one.about) {
+        add(one.of, true)
+        return
+      }
       const isId = one.kind === 'compare' && ['eq', 'ne'].includes(one.operator) && isOfValue(one.path)
       if (!isId || typeof one.value !== 'string')
         throw badRequest('invalidFilter', 'members are found by value eq "ID" only')

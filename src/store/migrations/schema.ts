@@ -68,7 +68,7 @@ export interface ScimUserRow {
   user_name: string
   name_key: string
   external_id: string | null
-  /** What the sign-in has shown, or empty. */
+  /** The id that the sign-in has shown, or empty. */
   stable_id: string
   is_active: Flag
   /** JSON object. */

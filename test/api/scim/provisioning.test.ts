@@ -1,4 +1,4 @@
-/** Provisioning by SCIM: who a user is here, what groups give them, and what ends when they go. */
+/** Provisioning by SCIM: the person of a user, the gifts of groups, and the end of both. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { patchOf, type Setting, scimSetting } from './setting.ts'
 
