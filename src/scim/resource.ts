@@ -134,6 +134,13 @@ export function byNameIn(object: Resource, name: string): unknown {
   return names.length === 1 ? object[names[0]!] : undefined
 }
 
+/** Returns the body, with those of the values that it does not name: a client need not know all. */
+export function withKept(body: unknown, kept: Resource): Resource {
+  const given = objectOf(body, 'the body')
+  const missing = Object.entries(kept).filter(([name]) => byNameIn(given, name) === undefined)
+  return { ...Object.fromEntries(missing), ...given }
+}
+
 /** @throws ScimError `invalidSyntax` */
 export function objectOf(value: unknown, what: string): Resource {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Resource

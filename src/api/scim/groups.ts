@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { jsonText } from '../../model/json-text.ts'
 import { badRequest, ScimError } from '../../scim/error.ts'
 import { type MemberChange, memberChangeOf, patched, readPatch } from '../../scim/patch.ts'
-import { readGroup } from '../../scim/resource.ts'
+import { readGroup, withKept } from '../../scim/resource.ts'
 import { GROUP_SCHEMA } from '../../scim/schema.ts'
 import { isSelected, type Selection, selected, selectionOf } from '../../scim/select.ts'
 import type { NewScimGroup, ScimGroup } from '../../store/store.ts'
@@ -140,7 +140,7 @@ export function registerScimGroups(app: UntypedApi, context: Context): void {
 
   app.put('/scim/v2/Groups/:ref', { schema: HIDDEN }, (request, reply) =>
     inTurn(request, async (old) => {
-      const { members, ...group } = readGroup(request.body)
+      const { members, ...group } = readGroup(withKept(request.body, { externalId: old.externalId }))
       const whole = { isWhole: true, added: new Set(members), removed: new Set<string>() }
       return await answer(request, reply, await change(request, old, group, whole))
     }),

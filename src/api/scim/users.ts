@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { userNameError } from '../../model/names.ts'
 import { badRequest, ScimError } from '../../scim/error.ts'
 import { patched, readPatch } from '../../scim/patch.ts'
-import { readUser, type UserContent } from '../../scim/resource.ts'
+import { readUser, type UserContent, withKept } from '../../scim/resource.ts'
 import { USER_SCHEMA } from '../../scim/schema.ts'
 import { selected, selectionOf } from '../../scim/select.ts'
 import type { NewScimUser, ScimUser } from '../../store/store.ts'
@@ -106,7 +106,7 @@ export function registerScimUsers(app: UntypedApi, context: Context): void {
 
   app.put('/scim/v2/Users/:ref', { schema: HIDDEN }, (request, reply) =>
     inTurn(request, async (old) => {
-      const content = readUser({ active: old.isActive, ...(request.body as object) })
+      const content = readUser(withKept(request.body, { active: old.isActive, externalId: old.externalId }))
       return await change(request, reply, old, checked(request, content))
     }),
   )
