@@ -4,6 +4,7 @@
  */
 import type { TargetGssapiAnswer, TargetGssapiRequest } from '../contract/gate.ts'
 import { ForwardingError, type TargetContext } from '../identity/forwarded-ticket.ts'
+import { isSignedGssapi } from '../identity/signed-gssapi.ts'
 import { Denial } from './denial.ts'
 import type { HandOut } from './hand-out.ts'
 import type { KeptSecrets } from './signed-in.ts'
@@ -18,6 +19,8 @@ export interface ForwardingOptions {
   handOut: HandOut
   /** Address of the target, which names its service. */
   host: string
+  /** The account's login there. */
+  login: string
 }
 
 export class Forwarding {
@@ -69,9 +72,11 @@ export class Forwarding {
     return this.#state === 'over'
   }
 
-  /** @throws ForwardingError */
+  /** @throws ForwardingError, and Error for another login than the session's, which the user's ticket might open, too */
   #sign({ token, data }: NonNullable<TargetGssapiRequest['answer']>): TargetGssapiAnswer {
     if (!this.#context) throw new ForwardingError(OVER)
+    if (!isSignedGssapi(data, this.#options.login))
+      throw new Error("expected the sign-in by the session's login")
     const mic = this.#context.sign(token, data)
     this.close()
     return { result: 'signed', mic }

@@ -315,7 +315,7 @@ export class Opening {
       const handOut = new HandOut(signedIn, access.credentials)
       session.handOut = handOut
       if (terms.methods.includes('KERBEROS_FORWARDING'))
-        session.forwarding = new Forwarding({ kept, handOut, host: found.host })
+        session.forwarding = new Forwarding({ kept, handOut, host: found.host, login: found.accountLogin })
     }
     onRunning?.(session.id)
     await this.#register(session, access.serial)

@@ -101,9 +101,11 @@ export class SshTickets {
       const isNamed = isSame(await placeOf(store, request.user), person)
       const attempt = attemptOf(userName, request.source)
       const signIn: Begun = { ...request, proof: { method: METHOD, ...(forwarded && { forwarded }) } }
+      // Clients show their ticket whatever the name is: like a key of another user, it is no failure that counts.
+      if (isSigned && !isNamed)
+        return { outcome: { result: 'rejected', reason: 'other_name', locks: false }, begun: signIn }
       const outcome = await identities.byShown(signIn, person, async () => {
         if (!isSigned) return { result: 'rejected', reason: 'bad_signature' }
-        if (!isNamed) return { result: 'rejected', reason: 'other_name' }
         // The ticket says no groups.
         return await external.byPerson(domain, attempt, { userName, groups: [] }, auth.authenticationName)
       })

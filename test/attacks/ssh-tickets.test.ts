@@ -12,6 +12,7 @@ import {
   signedGssapiData,
 } from '../../proxies/ssh/codec/gssapi.ts'
 import { Writer } from '../../proxies/ssh/codec/writer.ts'
+import { LOCKOUT_LIMITS } from '../../src/identity/lockout.ts'
 import { MessageTokens } from '../../src/kerberos/message-tokens.ts'
 import { type Bastion, startBastion } from '../e2e/bastion.ts'
 import { firstToken, SERVICE_KEY, SESSION_KEY, type Shown } from '../kerberos/client.ts'
@@ -68,8 +69,8 @@ describeWithPeers('tickets over SSH', PEERS, () => {
 
   /** A new address for each, so that no test locks out another. */
   let lastAddress = 1
-  async function arrive(): Promise<RawClient> {
-    const client = await connectToSignIn({ port: bastion.broker.ports.ssh, from: `127.0.2.${++lastAddress}` })
+  async function arrive(from = `127.0.2.${++lastAddress}`): Promise<RawClient> {
+    const client = await connectToSignIn({ port: bastion.broker.ports.ssh, from })
     clients.push(client)
     return client
   }
@@ -192,6 +193,17 @@ describeWithPeers('tickets over SSH', PEERS, () => {
       expect(await signs(client, micOf(signedGssapiData(client.sessionId, login)))).toBe(AUTH.failure)
       expect([name, await reasonOf(client)]).toEqual([name, 'other_name'])
     }
+  })
+
+  test('a ticket that a client shows beside another name locks nobody out', async () => {
+    const from = '127.0.3.1'
+    const by = async (login: string) => {
+      const client = await arrive(from)
+      expect(await shows(client, tokenOf(), login)).toBe(GSSAPI.token)
+      return await signs(client, micOf(signedGssapiData(client.sessionId, login)))
+    }
+    for (let i = 0; i <= LOCKOUT_LIMITS.pairFailures; i++) expect(await by('ops1')).toBe(AUTH.failure)
+    expect(await by(user)).toBe(AUTH.success)
   })
 
   test('what comes out of order, or without the signature, is refused', async () => {

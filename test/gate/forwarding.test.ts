@@ -1,6 +1,7 @@
 /** Forwarded tickets at targets: the parts of one that a proxy can get, and when. */
 import { Buffer } from 'node:buffer'
 import { expect, test } from 'vitest'
+import { signedGssapiData } from '../../proxies/ssh/codec/gssapi.ts'
 import { Forwarding } from '../../src/gate/forwarding.ts'
 import { HandOut } from '../../src/gate/hand-out.ts'
 import { ForwardedTicket } from '../../src/identity/forwarded-ticket.ts'
@@ -24,7 +25,7 @@ const works = async (_first: HeldTicket, service: readonly string[]) => heldTick
 function world(kept: { forwarded?: ForwardedTicket } = { forwarded: forwardedBy(works).forwarded }) {
   const signedIn: { isSpent?: boolean } = {}
   const handOut = new HandOut(signedIn, [])
-  const forwarding = new Forwarding({ kept, handOut, host: 'SRV1.lab' })
+  const forwarding = new Forwarding({ kept, handOut, host: 'SRV1.lab', login: 'root' })
   return { forwarding, handOut, signedIn }
 }
 
@@ -39,7 +40,7 @@ function targetOf(token: Uint8Array) {
   })
 }
 const over = { result: 'unusable', message: 'the sign-in by your ticket is over' }
-const data = Buffer.from('session and request')
+const data = signedGssapiData(Buffer.alloc(32, 7), 'root')
 
 test('a proxy gets one token and one signature, for the accepted target', async () => {
   const { forwarding, handOut } = world()
@@ -53,6 +54,17 @@ test('a proxy gets one token and one signature, for the accepted target', async 
   expect(tokens.isSigned(data, signed.mic)).toBe(true)
   expect(await forwarding.step({ answer: { token: answer!, data } })).toEqual(over)
   expect(await forwarding.step({})).toEqual(over)
+})
+
+test('nothing is signed for another login at the target, which the ticket might open, too', async () => {
+  const { forwarding, handOut } = world()
+  handOut.take()
+  const begun = await forwarding.step({})
+  if (begun.result !== 'token') throw new Error(begun.result)
+  const token = targetOf(begun.token).answer!
+  const other = { token, data: signedGssapiData(Buffer.alloc(32, 7), 'admin') }
+  await expect(forwarding.step({ answer: other })).rejects.toThrow("by the session's login")
+  expect(await forwarding.step({ answer: { token, data } })).toEqual(over)
 })
 
 test('nothing is signed for a target that has not opened the ticket', async () => {
