@@ -61,7 +61,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/proxies/**/{clients,programs,servers,viewers}.test.ts',
     'test/proxies/rotation/**/*.test.ts',
     'test/proxies/rdp/connection.test.ts',
-    'test/proxies/rdp/back/{back,targets}.test.ts',
+    'test/proxies/rdp/back/{back,kerberos,targets}.test.ts',
     'test/proxies/rdp/front/front.test.ts',
     'test/proxies/session/hash/hasher.test.ts',
     'test/proxies/ssh/back/target-sign-in.test.ts',

@@ -266,6 +266,8 @@ export interface OpenSession {
   /** Options for VNC; `securityTypes` holds only those usable with this target and these credentials. */
   vncOptions: VncOptions
   rdpOptions: RdpOptions
+  /** The account's domain has a Kerberos realm, and the policy allows Kerberos: ask for a ticket (RDP). */
+  hasKerberos?: true
   /** Absent if the authorization says that this session is not recorded. */
   recording?: RecordingGrant
   /** Output is held back from the client until its recording is on the disk under a checkpoint. */
@@ -302,6 +304,22 @@ export type HostKeyAnswer =
   /** `credentials`: those that `open` withheld until now, once. */
   { result: 'accepted'; credentials?: SessionCredential[] } | { result: 'refused'; message: string }
 
+export type ServiceTicketAnswer =
+  | { result: 'issued'; ticket: ServiceTicket }
+  /**
+   * There is none; `message` is for the user. `isFinal`: the KDC has judged the account, and another way to sign in would
+   * only be refused again.
+   */
+  | { result: 'failed'; message: string; isFinal?: true }
+
+/** A Kerberos ticket for the session's target, with its key. */
+export interface ServiceTicket {
+  realm: string
+  client: string[]
+  ticket: Uint8Array
+  key: { type: number; bytes: Uint8Array }
+}
+
 /** The broker connects to the session's target from a port that proxies may not use. */
 export type DialAnswer =
   /** The number of the connection (sockets/dialled.ts). */
@@ -313,6 +331,7 @@ export type DialAnswer =
 export type ProxyEventCode = Extract<
   EventCode,
   | 'session.redirect'
+  | 'session.fallback'
   | 'channel.open'
   | 'channel.denied'
   | 'channel.unrecorded'
@@ -487,6 +506,8 @@ export interface Gate {
   targets(request: TargetsRequest): Promise<TargetsAnswer>
   open(request: OpenRequest): Promise<OpenAnswer>
   hostKey(request: HostKeyRequest): Promise<HostKeyAnswer>
+  /** For a session with `hasKerberos`. The KDC is asked by the broker, which has the account's password. */
+  serviceTicket(request: { session: string }): Promise<ServiceTicketAnswer>
   /** For a target whose policy asks for a privileged port. */
   dial(request: { session: string }): Promise<DialAnswer>
   event<C extends ProxyEventCode>(request: EventRequest<C>): Promise<void>

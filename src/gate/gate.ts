@@ -28,6 +28,7 @@ import type {
   OpenAnswer,
   OpenRequest,
   ProxyEventCode,
+  ServiceTicketAnswer,
   SignRequest,
   TargetsAnswer,
   TargetsRequest,
@@ -76,6 +77,7 @@ import { SessionHours } from './session-hours.ts'
 import { whoFields } from './sign-in-fields.ts'
 import { SignIns } from './sign-ins.ts'
 import { Suspensions } from './suspensions.ts'
+import { TargetTickets } from './target-tickets.ts'
 import { TicketOffice } from './ticket-office.ts'
 import { Tickets } from './tickets.ts'
 import { Waits } from './waits.ts'
@@ -118,6 +120,7 @@ export class BrokerGate implements Gate {
   readonly #fourEyes: FourEyes
   readonly #asks: Asks
   readonly #arrears: Arrears
+  readonly #targetTickets: TargetTickets
   readonly #checkouts: CheckoutReview
   readonly #menuHours: MenuHours
   readonly #listeners = new Set<(notice: GateNotice) => void>()
@@ -132,6 +135,7 @@ export class BrokerGate implements Gate {
     this.#options = options
     const { audit, now, onUnreadable, store, vault } = options
     this.#arrears = new Arrears(store.reach)
+    this.#targetTickets = new TargetTickets(options)
     const notify = (notice: GateNotice) => this.#notify(notice)
     this.approvals = new Approvals({ store, vault, audit, now })
     this.#waits = new Waits({
@@ -314,6 +318,24 @@ export class BrokerGate implements Gate {
     } finally {
       if (!isHandedOut) handOut.release()
     }
+  }
+
+  serviceTicket({ session }: { session: string }): Promise<ServiceTicketAnswer> {
+    return whileThere(
+      this.#options.store.reach,
+      () => this.#serviceTicket(this.#running.get(session)),
+      () => ({ result: 'failed', message: UNAVAILABLE }),
+    )
+  }
+
+  async #serviceTicket(running: RunningSession): Promise<ServiceTicketAnswer> {
+    if (!running.hasKerberos) throw new Error('this session has no Kerberos')
+    const flaw = await this.#review.flawOf(running)
+    if (flaw !== undefined) await this.#end(running, flaw)
+    if (running.stopped !== undefined) return { result: 'failed', message: running.stopped, isFinal: true }
+    const unwatched = running.holds?.get('unwatched')
+    if (unwatched) return { result: 'failed', message: unwatched.reason, isFinal: true }
+    return await this.#targetTickets.issue(running)
   }
 
   async dial({ session }: { session: string }): Promise<DialAnswer> {

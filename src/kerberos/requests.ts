@@ -1,6 +1,5 @@
 /** Tickets got from a KDC: the first one by a password, those for services by the first one (RFC 4120 section 3). */
 import { randomInt } from 'node:crypto'
-import { MalformedError } from '../../proxies/bytes/malformed.ts'
 import { type EncryptionType, encryptionType, IntegrityError } from './encryption.ts'
 import {
   asRequest,
@@ -15,7 +14,7 @@ import {
   tgsRequest,
   USAGE,
 } from './messages.ts'
-import { KdcRefusal, UnprovedKdcError } from './refusals.ts'
+import { KdcRefusal, UnprovedKdcError, WeakKeysError } from './refusals.ts'
 import { isSame } from './tickets.ts'
 
 const PREAUTH_REQUIRED = 25
@@ -130,7 +129,7 @@ async function keyOf({ realm, userName, password }: Login, hints: readonly Hint[
     const type: EncryptionType | undefined = encryptionType(number)
     if (type) return { type, bytes: await type.keyOf(password, salt ?? `${realm}${userName}`, parameters) }
   }
-  throw new MalformedError(
+  throw new WeakKeysError(
     `an AES encryption type was expected, the KDC offers ${hints.map(({ type }) => type).join(', ') || 'none'}: let it make AES keys, by a change of the password`,
   )
 }

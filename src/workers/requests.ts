@@ -109,6 +109,7 @@ export const REQUESTS = {
     exact,
   ),
   hostKey: Type.Object({ session: Id, key: Bytes, kind: Optional(Type.Enum(['ssh', 'x509', 'rsa'])) }, exact),
+  serviceTicket: Type.Object({ session: Id }, exact),
   dial: Type.Object({ session: Id }, exact),
   event: Type.Object({ session: Id, code: Type.String({ maxLength: 64 }), fields: EventFields }, exact),
   denied: Type.Object({ identity: Id, protocol: Protocol, what: Text, reason: Text }, exact),

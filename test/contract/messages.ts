@@ -50,6 +50,7 @@ export const EVERY_REQUEST: { readonly [M in GateMethod]: readonly GateRequest<M
     { identity: 'T', protocol: 'SSH', source, approval: 'A' },
   ],
   dial: [{ session: 'S' }],
+  serviceTicket: [{ session: 'S' }],
   hostKey: [
     { session: 'S', key: bytes(51) },
     { session: 'S', key: bytes(900), kind: 'x509' },
