@@ -52,7 +52,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/csv/{commands,table}.test.ts',
     'test/dns/resolver.test.ts',
     'test/drawing/qr.test.ts',
-    'test/gate/{certificates,touched,withdrawn}.test.ts',
+    'test/gate/{certificates,target-tickets,touched,withdrawn}.test.ts',
     'test/identity/methods/**/*.test.ts',
     'test/kerberos/peers.test.ts',
     'test/identity/{certificate,chain,external,host-certificate,person-keys,public-key,revocation}.test.ts',

@@ -132,7 +132,7 @@ class Attempt {
       const isRefused = nla.isKerberosRefused && error instanceof CredSspError
       // A target that is not the one of the ticket gets no other proof either, nor is an account tried twice.
       if (!isRefused || error.reason === 'altered' || ABOUT_ACCOUNT.has(error.reason)) throw error
-      throw new KerberosRefusedError(error.message)
+      throw new KerberosRefusedError(`Kerberos: ${error.message}`)
     }
   }
 
