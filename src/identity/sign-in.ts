@@ -1,14 +1,15 @@
 /** Requests to sign in and their outcomes. */
-import type { User } from '../model/objects.ts'
+import type { Id, User } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { AuthorityFlaw } from './authorities.ts'
 import type { MethodPrompt, MethodRefusal } from './methods/method.ts'
+import type { RoundForm } from './round-form.ts'
 import type { SignedRequest } from './signature.ts'
 import type { StandingFlaw } from './standing.ts'
 
-/** A ticket of Kerberos, which its method has judged. */
-export interface TicketProof {
-  method: 'negotiate'
+/** A ticket of Kerberos, or the word of a provider, which its method has judged. */
+export interface ShownProof {
+  method: 'negotiate' | 'provider'
 }
 
 /** A proof that the chain judges. */
@@ -35,7 +36,7 @@ export interface SignIn<P = Proof> {
 }
 
 /** A sign-in that waits for answers, or begins with a ticket. */
-export type Begun = SignIn<Proof | TicketProof>
+export type Begun = SignIn<Proof | ShownProof>
 
 /** Why a sign-in was refused: for the audit log, never for the client. */
 export type Refusal =
@@ -58,6 +59,8 @@ export type Refusal =
   | 'used_code'
   /** Wrong codes in a row, from whichever addresses. */
   | 'too_many_codes'
+  /** A certificate that was made here, and has been withdrawn, or is not this user's. */
+  | 'withdrawn_certificate'
   | AuthorityFlaw
   | StandingFlaw
   | MethodRefusal
@@ -67,12 +70,16 @@ export interface Proved {
   user: User
   /** Names of the external authentications that have judged it; absent if none has. */
   by?: readonly string[]
+  /** Id of the session at the provider of a federated sign-in, with which all ends that rests on the sign-in. */
+  providerSession?: Id
   /** Recovery codes that are left; absent if none was used up. */
   recoveryCodesLeft?: number
   /** Set if no one-time code was asked for, since one was right from the same address. */
   isFactorRemembered?: boolean
   /** Set if the token of the SSH key has checked a PIN or a finger. */
   isUserVerified?: boolean
+  /** Set for a certificate that was made here: all factors were proved for it. */
+  isCertifiedHere?: boolean
 }
 
 export type Outcome =
@@ -86,6 +93,7 @@ export type Outcome =
       challenge: string
       message: string
       uri?: string
+      form?: RoundForm
       prompts: readonly MethodPrompt[]
     }
   /** No server could judge, which counts as no failure. `server`: name of the external authentication. */

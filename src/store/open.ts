@@ -38,6 +38,7 @@ import { passwordChangePolicyRepository } from './password-change-policies.ts'
 import { personRepository } from './persons.ts'
 import type { PostgresOptions } from './postgres/open.ts'
 import { profileRepository } from './profiles.ts'
+import { providerSessionRepository } from './provider-sessions.ts'
 import { sealedRepository } from './sealed.ts'
 import { secondFactorRepository } from './second-factors.ts'
 import { secretJobRepository } from './secret-jobs.ts'
@@ -50,6 +51,7 @@ import { targetGroupRepository } from './target-groups.ts'
 import { ticketRepository } from './tickets.ts'
 import { timeframeRepository } from './timeframes.ts'
 import { uploadRepository } from './uploads.ts'
+import { userCertificateRepository } from './user-certificates.ts'
 import { userGroupRepository } from './user-groups.ts'
 import { userRepository } from './users.ts'
 
@@ -164,6 +166,8 @@ function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'reach'>): S
     uploads: uploadRepository(context),
     idempotency: idempotencyRepository(context),
     signIns: signInRepository(context),
+    providerSessions: providerSessionRepository(context),
+    userCertificates: userCertificateRepository(context),
     tickets: ticketRepository(context),
     invitations: invitationRepository(context),
     lockouts: lockoutRepository(context),

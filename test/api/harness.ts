@@ -16,11 +16,15 @@ import { Approvals } from '../../src/gate/approvals.ts'
 import type { Hold } from '../../src/gate/holds.ts'
 import { TicketOffice } from '../../src/gate/ticket-office.ts'
 import { Tickets } from '../../src/gate/tickets.ts'
+import { openAuthorities } from '../../src/identity/authorities.ts'
 import { Bearers } from '../../src/identity/bearers.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { External } from '../../src/identity/external.ts'
+import { Federated } from '../../src/identity/federated.ts'
 import { sealHash } from '../../src/identity/hashes.ts'
 import { MethodRegistry } from '../../src/identity/methods/registry.ts'
+import { ProviderSessions } from '../../src/identity/provider-sessions.ts'
+import { parsePublicKey } from '../../src/identity/public-key.ts'
 import { SecondFactors } from '../../src/identity/second-factor/second-factors.ts'
 import { SharedLockout } from '../../src/identity/shared-lockout.ts'
 import { ShownTickets } from '../../src/identity/shown-tickets.ts'
@@ -32,6 +36,7 @@ import { type Changer, ChangerError } from '../../src/rotation/changer.ts'
 import { Rotation } from '../../src/rotation/rotation.ts'
 import type { AuditRow, Store } from '../../src/store/store.ts'
 import { Checkouts } from '../../src/vault/checkout.ts'
+import { openUserAuthority } from '../../src/vault/user-authority.ts'
 import { openVault } from '../../src/vault/vault.ts'
 import { groundsOn } from '../gate/grounds.ts'
 import { quickHasher } from '../identity/quick-hasher.ts'
@@ -148,23 +153,32 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     vault,
     undefined,
     factors,
+    store,
   )
+  const userAuthority = await openUserAuthority(store.settings, vault)
+  identities.authorities = openAuthorities({ userCa: [] }, parsePublicKey(userAuthority.blob))
   // Tickets of a real KDC are of the real time.
   const registry = new MethodRegistry({ store, vault, now: Date.now, onFailure: () => undefined })
+  const external = new External({ store, registry })
+  const providerSessions = new ProviderSessions({ store, vault, now: () => clock.now })
   const api = await createApi({
     store,
     vault,
     checkouts: new Checkouts(store, vault, undefined, rotation),
     rotation,
     passwords,
+    userAuthority,
+    certificateLifetime: () => 8 * 3600_000,
     identities,
     shownTickets: new ShownTickets({
       store,
       identities,
       registry,
-      external: new External({ store, registry }),
+      external,
     }),
     bearers: new Bearers({ store, registry, now: Date.now }),
+    federated: new Federated({ external, identities, sessions: providerSessions }),
+    providerSessions,
     factors,
     trials: new Trials({ store, registry, now: () => clock.now }),
     audit: heardAudit,

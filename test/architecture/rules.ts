@@ -416,7 +416,9 @@ export const TIERS: readonly Tier[] = [
       },
       'src/access': { isPure: true, may: ['src/model', 'src/store'] },
       'src/identity': { may: ['src/dns', 'src/kerberos', 'src/model', 'src/ssh-wire', 'src/store'] },
-      'src/vault': { may: ['src/access', 'src/model', 'src/store', 'src/store/engine', 'src/threads'] },
+      'src/vault': {
+        may: ['src/access', 'src/model', 'src/ssh-wire', 'src/store', 'src/store/engine', 'src/threads'],
+      },
       'src/audit/journal': {
         may: [
           'recordings/container',
@@ -617,6 +619,9 @@ export const TIERS: readonly Tier[] = [
           'src/store',
         ],
       },
+      'src/pages': {
+        may: ['src/api/access', 'src/api/http', 'src/drawing', 'src/identity'],
+      },
       'src/api': {
         may: [
           'src/api/access',
@@ -628,6 +633,7 @@ export const TIERS: readonly Tier[] = [
           'src/api/schema',
           'src/balancers',
           'src/model',
+          'src/pages',
         ],
       },
       'src/broker': {

@@ -47,6 +47,8 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'POST /session': 'public',
   'GET /session': 'signed_in',
   'DELETE /session': 'signed_in',
+  /** For oneself alone. */
+  'POST /session/certificate': 'signed_in',
   ...collection('/users', 'users'),
   /** One's own, or with `users: view`: the handler checks it. */
   'GET /users/:ref/totp': 'signed_in',
@@ -55,6 +57,9 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'POST /users/:ref/totp/confirm': 'signed_in',
   'POST /users/:ref/totp/recoverycodes': 'signed_in',
   'DELETE /users/:ref/totp': needs('users', 'modify'),
+  /** One's own, or with `users: view` and `users: modify`: the handlers check it. */
+  'GET /users/:ref/certificates': 'signed_in',
+  'DELETE /users/:ref/certificates/:certificate': 'signed_in',
   ...collection('/usergroups', 'user_groups'),
   ...collection('/devices', 'devices'),
   ...collection('/devices/:device/services', 'devices'),
@@ -139,6 +144,26 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'GET /sessions/:ref/recording.png': needs('recordings', 'view'),
   'GET /sessions/:ref/recording.mp4': needs('recordings', 'view'),
   'GET /sessions/:ref/recording.webm': needs('recordings', 'view'),
+}
+
+export type PageNeed =
+  /** No sign-in. */
+  | 'public'
+  /** No sign-in, and other sites may send a form: providers of identities do. The page has to judge what comes. */
+  | 'foreign'
+  /** A sign-in by cookie; without one, the sign-in page is shown. */
+  | 'signed_in'
+
+/** `METHOD /path` of each page, which is beside the API. */
+export const PAGES: Readonly<Record<string, PageNeed>> = {
+  'GET /': 'public',
+  'GET /pages/style.css': 'public',
+  'GET /pages/icon.svg': 'public',
+  'GET /signin': 'public',
+  'POST /signin': 'public',
+  'GET /signin/negotiate': 'public',
+  'POST /signout': 'public',
+  'GET /account': 'signed_in',
 }
 
 /** Converts `get`, `/devices/{device}` of the OpenAPI document to `GET /devices/:device` of this table. */

@@ -20,7 +20,9 @@ import type { TicketOffice } from '../../gate/ticket-office.ts'
 import type { Basis } from '../../identity/basis.ts'
 import type { Bearers } from '../../identity/bearers.ts'
 import type { Identities } from '../../identity/chain.ts'
+import type { Federated } from '../../identity/federated.ts'
 import type { PasswordHasher } from '../../identity/password.ts'
+import type { ProviderSessions } from '../../identity/provider-sessions.ts'
 import type { SecondFactors } from '../../identity/second-factor/second-factors.ts'
 import type { ShownTickets } from '../../identity/shown-tickets.ts'
 import type { Trials } from '../../identity/trials.ts'
@@ -29,6 +31,7 @@ import type { Deletion } from '../../recording-service/deletion.ts'
 import type { RecordingExports } from '../../recording-service/exports.ts'
 import type { Rotation } from '../../rotation/rotation.ts'
 import type { Store } from '../../store/store.ts'
+import type { Authority } from '../../vault/authority.ts'
 import type { Checkouts } from '../../vault/checkout.ts'
 import type { Vault } from '../../vault/vault.ts'
 
@@ -76,10 +79,16 @@ export interface ApiDeps {
   >
   identities: Pick<Identities, 'authenticate' | 'answer' | 'abandon'>
   bearers: Pick<Bearers, 'judge'>
+  federated: Federated
+  providerSessions: ProviderSessions
   shownTickets: Pick<ShownTickets, 'areTaken' | 'negotiate'>
   trials: Pick<Trials, 'ofAuth' | 'ofDomain'>
   factors: Pick<SecondFactors, 'statusOf' | 'begin' | 'confirm' | 'renew' | 'remove'>
   passwords: Pick<PasswordHasher, 'hash' | 'policy'>
+  /** Certifies SSH keys of users. */
+  userAuthority: Authority
+  /** Milliseconds that a certificate is valid at most, or undefined if none is made. */
+  certificateLifetime: () => number | undefined
   audit: Audit
   sessionControl: SessionControl
   approvals: Approvals

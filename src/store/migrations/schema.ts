@@ -236,6 +236,32 @@ export interface SignInRow {
   secret_revision: number
   begin_time: number
   last_use: number
+  provider_session_id: string | null
+}
+
+export interface ProviderSessionRow {
+  id: string
+  user_id: string
+  external_auth_id: string
+  subject: string
+  sid: string
+  sealed: Uint8Array | null
+  begin_time: number
+  checked_time: number
+  end_time: number
+}
+
+export interface UserCertificateRow {
+  id: string
+  user_id: string
+  /** A decimal number of 64 bits. */
+  serial: string
+  secret_revision: number
+  fingerprint: string
+  address: string
+  provider_session_id: string | null
+  begin_time: number
+  end_time: number
 }
 
 export interface TicketRow {
@@ -483,6 +509,8 @@ export interface Schema {
   idempotency_keys: IdempotencyRow
   idempotency_claims: IdempotencyClaimRow
   sign_ins: SignInRow
+  provider_sessions: ProviderSessionRow
+  user_certificates: UserCertificateRow
   tickets: TicketRow
   invitations: InvitationRow
   second_factors: SecondFactorRow
