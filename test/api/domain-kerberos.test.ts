@@ -74,7 +74,7 @@ it('a realm takes the rights of what its KDCs get', async () => {
     const kerberos = { ...CORP, kdcs: ['evil.example'] }
     expect((await call('PUT', '/domains/guarded', { kerberos }, as)).status).toBe(403)
     expect((await call('POST', '/domains', { domain_name: missing, kerberos }, as)).status).toBe(403)
-    // What changes nothing there is no matter of these rights.
+    // A body that changes nothing there needs none of these rights.
     expect((await call('PUT', '/domains/guarded', { description: missing, kerberos: CORP }, as)).status).toBe(
       200,
     )

@@ -176,7 +176,7 @@ export const SESSIONS = {
     sentence: (f) =>
       f.result === 'success'
         ? `${f.destination ?? 'a KDC'} issued a ticket for ${f.object ?? '?'} to ${session(f)} of ${who(f)}${because(f)}`
-        : `no KDC issued a ticket for ${f.object ?? '?'} to ${session(f)} of ${who(f)}${because(f)}`,
+        : `${session(f)} of ${who(f)} could not get a ticket for ${f.object ?? '?'}${because(f)}`,
   },
   'session.fallback': {
     severity: 'warning',

@@ -49,7 +49,7 @@ export async function startGssapiServer(identity: Identity, login: GssapiLogin):
   return { port, received }
 }
 
-/** What a target by Kerberos has received: credentials and the client's principal, or why there are none. */
+/** Credentials that a target by Kerberos has received, and the client's principal, or the error. */
 export type Delegated = (GssapiLogin & { principal: string }) | { error: string }
 
 export interface KerberosTarget {
