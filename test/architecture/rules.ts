@@ -156,7 +156,14 @@ export const TIERS: readonly Tier[] = [
       },
       'proxies/ssh/channel': { may: ['proxies/bytes', 'proxies/ssh/codec', 'proxies/ssh/transport'] },
       'proxies/ssh/front': {
-        may: ['proxies/net', 'proxies/session', 'proxies/ssh/transport', 'proxies/wording', 'src/contract'],
+        may: [
+          'proxies/net',
+          'proxies/session',
+          'proxies/ssh/codec',
+          'proxies/ssh/transport',
+          'proxies/wording',
+          'src/contract',
+        ],
       },
       'proxies/ssh/recorder': {
         may: [
@@ -620,7 +627,7 @@ export const TIERS: readonly Tier[] = [
         ],
       },
       'src/pages': {
-        may: ['src/api/access', 'src/api/http', 'src/drawing', 'src/identity'],
+        may: ['src/api/access', 'src/api/http', 'src/drawing', 'src/identity', 'src/model', 'src/store'],
       },
       'src/api': {
         may: [

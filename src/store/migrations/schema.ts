@@ -20,6 +20,7 @@ export interface UserRow {
   email: string
   profile: string
   user_auths: List
+  secondary_auth: List
   ssh_public_keys: List
   is_disabled: Flag
   is_locked: Flag
@@ -237,6 +238,21 @@ export interface SignInRow {
   begin_time: number
   last_use: number
   provider_session_id: string | null
+  client_address: string
+  method: string
+  agent: string
+}
+
+export interface SecurityKeyRow {
+  id: string
+  user_id: string
+  key_name: string
+  credential_id: Uint8Array
+  public_key: Uint8Array
+  sign_count: number
+  transports: string
+  created: number
+  last_use: number | null
 }
 
 export interface ProviderSessionRow {
@@ -451,6 +467,8 @@ export interface SessionRow {
   approval: string
   comment: string
   ticket: string
+  /** JSON array of `{externalAuthId, values}`. */
+  accounting_classes: string
 }
 
 export interface UploadRow {
@@ -509,6 +527,7 @@ export interface Schema {
   idempotency_keys: IdempotencyRow
   idempotency_claims: IdempotencyClaimRow
   sign_ins: SignInRow
+  security_keys: SecurityKeyRow
   provider_sessions: ProviderSessionRow
   user_certificates: UserCertificateRow
   tickets: TicketRow
