@@ -295,6 +295,8 @@ export interface OpenSession {
   /** Options for VNC; `securityTypes` holds only those usable with this target and these credentials. */
   vncOptions: VncOptions
   rdpOptions: RdpOptions
+  /** The account's domain has a Kerberos realm, and the policy allows Kerberos: ask for a ticket (RDP). */
+  hasKerberos?: true
   /** Absent if the authorization says that this session is not recorded. */
   recording?: RecordingGrant
   /** Output is held back from the client until its recording is on the disk under a checkpoint. */
@@ -331,6 +333,22 @@ export type HostKeyAnswer =
   /** `credentials`: those that `open` withheld until now, once. */
   { result: 'accepted'; credentials?: SessionCredential[] } | { result: 'refused'; message: string }
 
+export type ServiceTicketAnswer =
+  | { result: 'issued'; ticket: ServiceTicket }
+  /**
+   * There is none; `message` is for the user. `isFinal`: the KDC has judged the account, and another way to sign in would
+   * only be refused again.
+   */
+  | { result: 'failed'; message: string; isFinal?: true }
+
+/** A Kerberos ticket for the session's target, with its key. */
+export interface ServiceTicket {
+  realm: string
+  client: string[]
+  ticket: Uint8Array
+  key: { type: number; bytes: Uint8Array }
+}
+
 /**
  * A step of the sign-in at a session's target by the ticket that the user has forwarded: first without `answer`, then, once,
  * with the target's.
@@ -358,6 +376,7 @@ export type DialAnswer =
 export type ProxyEventCode = Extract<
   EventCode,
   | 'session.redirect'
+  | 'session.fallback'
   | 'channel.open'
   | 'channel.denied'
   | 'channel.unrecorded'
@@ -537,6 +556,8 @@ export interface Gate {
   targets(request: TargetsRequest): Promise<TargetsAnswer>
   open(request: OpenRequest): Promise<OpenAnswer>
   hostKey(request: HostKeyRequest): Promise<HostKeyAnswer>
+  /** For a session with `hasKerberos`. The KDC is asked by the broker, which has the account's password. */
+  serviceTicket(request: { session: string }): Promise<ServiceTicketAnswer>
   /** For a target whose policy signs in by the user's forwarded ticket. */
   targetGssapi(request: TargetGssapiRequest): Promise<TargetGssapiAnswer>
   /** For a target whose policy asks for a privileged port. */

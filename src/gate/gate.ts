@@ -29,6 +29,7 @@ import type {
   OpenAnswer,
   OpenRequest,
   ProxyEventCode,
+  ServiceTicketAnswer,
   SignRequest,
   TargetGssapiAnswer,
   TargetGssapiRequest,
@@ -81,6 +82,7 @@ import { SessionHours } from './session-hours.ts'
 import { whoFields } from './sign-in-fields.ts'
 import { SignIns } from './sign-ins.ts'
 import { Suspensions } from './suspensions.ts'
+import { TargetTickets } from './target-tickets.ts'
 import { TicketOffice } from './ticket-office.ts'
 import { Tickets } from './tickets.ts'
 import { Waits } from './waits.ts'
@@ -126,6 +128,7 @@ export class BrokerGate implements Gate {
   readonly #octets: Octets
   readonly #asks: Asks
   readonly #arrears: Arrears
+  readonly #targetTickets: TargetTickets
   readonly #checkouts: CheckoutReview
   readonly #menuHours: MenuHours
   readonly #listeners = new Set<(notice: GateNotice) => void>()
@@ -140,6 +143,7 @@ export class BrokerGate implements Gate {
     this.#options = options
     const { audit, now, onUnreadable, store, vault } = options
     this.#arrears = new Arrears(store.reach)
+    this.#targetTickets = new TargetTickets(options)
     const notify = (notice: GateNotice) => this.#notify(notice)
     this.approvals = new Approvals({ store, vault, audit, now })
     this.#waits = new Waits({
@@ -323,6 +327,24 @@ export class BrokerGate implements Gate {
     } finally {
       if (!isHandedOut) handOut.release()
     }
+  }
+
+  serviceTicket({ session }: { session: string }): Promise<ServiceTicketAnswer> {
+    return whileThere(
+      this.#options.store.reach,
+      () => this.#serviceTicket(this.#running.get(session)),
+      () => ({ result: 'failed', message: UNAVAILABLE }),
+    )
+  }
+
+  async #serviceTicket(running: RunningSession): Promise<ServiceTicketAnswer> {
+    if (!running.hasKerberos) throw new Error('this session has no Kerberos')
+    const flaw = await this.#review.flawOf(running)
+    if (flaw !== undefined) await this.#end(running, flaw)
+    if (running.stopped !== undefined) return { result: 'failed', message: running.stopped, isFinal: true }
+    const unwatched = running.holds?.get('unwatched')
+    if (unwatched) return { result: 'failed', message: unwatched.reason, isFinal: true }
+    return await this.#targetTickets.issue(running)
   }
 
   async targetGssapi({ session, ...step }: TargetGssapiRequest): Promise<TargetGssapiAnswer> {

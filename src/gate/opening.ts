@@ -34,7 +34,7 @@ import {
   targetFields,
 } from './running.ts'
 import type { SecretChanges } from './secret-changes.ts'
-import { accessFor, openSession, termsFor } from './session-access.ts'
+import { accessFor, hasKerberos, openSession, termsFor } from './session-access.ts'
 import { whoFields } from './sign-in-fields.ts'
 import type { SignedIn } from './signed-in.ts'
 
@@ -303,6 +303,7 @@ export class Opening {
       askMs: ssh.askTimeout * 1000,
       basis,
       ...(severedRevision !== undefined && { severedRevision }),
+      hasKerberos: await hasKerberos(store, target, terms),
       hostCaKeys: ssh.hostCaKeys,
       ...(target.isWatched && { holds: new Map([['unwatched' as const, firstHold(now())]]) }),
       ...(cleared.approval && { approval: approvalOf(cleared.approval) }),

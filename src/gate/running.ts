@@ -37,6 +37,8 @@ export interface RunningSession {
   tellsWatched: boolean
   /** Whether the target is reached from a local port below 1024. */
   usesPrivilegedPort: boolean
+  /** The account's domain has a Kerberos realm, and the policy allows Kerberos. */
+  hasKerberos: boolean
   /** Authorities for the target's host key, from the connection policy. */
   hostCaKeys: readonly string[]
   /** Of the account's secret, when the session began: a later one ends it. Absent without a stored account. */

@@ -111,6 +111,7 @@ export const REQUESTS = {
     exact,
   ),
   hostKey: Type.Object({ session: Id, key: Bytes, kind: Optional(Type.Enum(['ssh', 'x509', 'rsa'])) }, exact),
+  serviceTicket: Type.Object({ session: Id }, exact),
   targetGssapi: Type.Object(
     { session: Id, answer: Optional(Type.Object({ token: Bytes, data: Bytes }, exact)) },
     exact,

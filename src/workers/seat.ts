@@ -26,6 +26,7 @@ type OwnCase =
   | 'close'
   | 'event'
   | 'hostKey'
+  | 'serviceTicket'
 
 /** Recordings of a dead worker that are sealed at a time: each is read whole. */
 const SEALED_TOGETHER = 8
@@ -172,6 +173,12 @@ export class Seat {
         return await this.#event(requestOf(method, asked))
       case 'hostKey':
         return await this.#hostKey(requestOf(method, asked))
+      case 'serviceTicket': {
+        const request = requestOf(method, asked)
+        this.#requireSession(request.session)
+        await this.#pace.turn('serviceTicket', request.session)
+        return await this.#gate.serviceTicket(request)
+      }
       default:
         return await this.#ofSession(method, asked)
     }

@@ -71,7 +71,14 @@ export const TIERS: readonly Tier[] = [
       'proxies/ssh/files': { isPure: true, may: ['proxies/bytes', 'proxies/ssh/codec', 'src/model'] },
       'proxies/rdp/credssp': {
         isPure: true,
-        may: ['proxies/bytes', 'proxies/rdp/codec', 'proxies/rdp/gss', 'proxies/rdp/ntlm', 'src/model'],
+        may: [
+          'proxies/bytes',
+          'proxies/rdp/codec',
+          'proxies/rdp/gss',
+          'proxies/rdp/ntlm',
+          'src/kerberos',
+          'src/model',
+        ],
       },
       'proxies/ssh/commands': {
         isPure: true,
@@ -108,6 +115,7 @@ export const TIERS: readonly Tier[] = [
           'proxies/rdp/ntlm',
           'proxies/wording',
           'src/contract',
+          'src/kerberos',
           'src/model',
         ],
       },
@@ -497,6 +505,7 @@ export const TIERS: readonly Tier[] = [
           'src/contract',
           'src/dns',
           'src/identity',
+          'src/kerberos',
           'src/model',
           'src/recording-service',
           'src/sockets',

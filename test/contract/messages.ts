@@ -53,6 +53,7 @@ export const EVERY_REQUEST: { readonly [M in GateMethod]: readonly GateRequest<M
   ],
   targetGssapi: [{ session: 'S' }, { session: 'S', answer: { token: bytes(200), data: bytes(100) } }],
   dial: [{ session: 'S' }],
+  serviceTicket: [{ session: 'S' }],
   hostKey: [
     { session: 'S', key: bytes(51) },
     { session: 'S', key: bytes(900), kind: 'x509' },

@@ -147,6 +147,8 @@ export interface ServiceRow {
   /** Empty for the connection policy's. */
   host_key_policy: string
   connection_policy_id: string | null
+  /** Empty for the host of the device. */
+  kerberos_host: string
 }
 
 export interface DomainRow extends NamedRow {
@@ -161,6 +163,8 @@ export interface DomainRow extends NamedRow {
   /** JSON object. */
   change_parameters: string
   admin_account_id: string | null
+  /** JSON object; empty if there is none. */
+  kerberos: string
 }
 
 export interface AccountRow extends NamedRow {
