@@ -1,7 +1,9 @@
 /** The lowest parts of the broker, which the command line beside it uses too. */
+import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/config.ts'
 import { openDataFolder, shareKeys } from '../host/data-folder.ts'
 import { Bearers } from '../identity/bearers.ts'
+import { BrowserSignIns } from '../identity/browser-sign-in/waiting.ts'
 import { Identities } from '../identity/chain.ts'
 import { External } from '../identity/external.ts'
 import { Federated } from '../identity/federated.ts'
@@ -33,6 +35,7 @@ export interface Foundation {
   shownTickets: ShownTickets
   bearers: Bearers
   federated: Federated
+  browserSignIns: BrowserSignIns
   providerSessions: ProviderSessions
   /** Certifies SSH keys of users. */
   userAuthority: Authority
@@ -63,6 +66,7 @@ export async function openFoundation(
     const methods = new MethodRegistry({ store, vault, now: Date.now, onFailure: onServerFailure })
     const factors = new SecondFactors({ store, vault, now: Date.now })
     const external = new External({ store, registry: methods })
+    const browserSignIns = new BrowserSignIns(randomBytes)
     const identities = new Identities(
       store.users,
       passwords,
@@ -72,6 +76,7 @@ export async function openFoundation(
       external,
       factors,
       store,
+      { waiting: browserSignIns, store, pages: () => pagesOf(config) },
     )
     const userAuthority = await openUserAuthority(store.settings, vault)
     const shownTickets = new ShownTickets({ store, registry: methods, external, identities })
@@ -104,6 +109,7 @@ export async function openFoundation(
       shownTickets,
       bearers,
       federated,
+      browserSignIns,
       providerSessions,
       userAuthority,
       recordingService,
@@ -114,4 +120,13 @@ export async function openFoundation(
     release()
     throw error
   }
+}
+
+const HTTPS_PORT = 443
+
+/** Returns the address of the broker's pages, as its users reach them, or undefined if it has none. */
+function pagesOf({ hostname, listen }: Pick<Config, 'hostname' | 'listen'>): string | undefined {
+  if (!listen.https) return undefined
+  const { port } = listen.https
+  return `https://${hostname}${port === HTTPS_PORT ? '' : `:${port}`}`
 }

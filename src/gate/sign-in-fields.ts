@@ -67,6 +67,7 @@ export function roundOf({
   challenge: id,
   message: instructions,
   uri,
+  link,
   prompts,
 }: Extract<Outcome, { result: 'challenge' }>): Challenge {
   return {
@@ -74,6 +75,7 @@ export function roundOf({
     title: '',
     instructions,
     ...(uri !== undefined && { uri }),
+    ...(link !== undefined && { link }),
     prompts: prompts.map(({ text, echo }) => ({ text, echo })),
   }
 }

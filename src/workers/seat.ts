@@ -181,10 +181,13 @@ export class Seat {
     await this.#pace.turn('authenticate', keyOf(request.source))
     if (this.#tokens.size + this.#challenges.size >= MAX_SIGN_INS) throw new Error('too many sign-ins')
     // A guess at another worker's challenge is answered like any wrong answer.
-    if ('challenge' in request.proof && request.proof.method === 'keyboard-interactive') {
-      if (!this.#challenges.delete(request.proof.challenge)) return { result: 'rejected' }
-    }
+    const { proof } = request
+    const answered =
+      'challenge' in proof && proof.method === 'keyboard-interactive' ? proof.challenge : undefined
+    if (answered !== undefined && !this.#challenges.has(answered)) return { result: 'rejected' }
     const answer = await this.#gate.authenticate(request)
+    // Kept so far: the client may leave while its person is in a browser.
+    if (answered !== undefined) this.#challenges.delete(answered)
     if (answer.result === 'accepted') await this.#keep(answer.identity.token, this.#tokens)
     if (answer.result === 'challenge') await this.#keep(answer.challenge.id, this.#challenges)
     return answer

@@ -18,6 +18,7 @@ import { TicketOffice } from '../../src/gate/ticket-office.ts'
 import { Tickets } from '../../src/gate/tickets.ts'
 import { openAuthorities } from '../../src/identity/authorities.ts'
 import { Bearers } from '../../src/identity/bearers.ts'
+import { BrowserSignIns } from '../../src/identity/browser-sign-in/waiting.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { External } from '../../src/identity/external.ts'
 import { Federated } from '../../src/identity/federated.ts'
@@ -145,6 +146,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     claim: () => () => undefined,
     onError: (error) => log.push(String(error)),
   })
+  const browserSignIns = new BrowserSignIns(randomBytes)
   const identities = new Identities(
     store.users,
     passwords,
@@ -154,6 +156,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     undefined,
     factors,
     store,
+    { waiting: browserSignIns, store, pages: () => 'https://bastion.example.com' },
   )
   const userAuthority = await openUserAuthority(store.settings, vault)
   identities.authorities = openAuthorities({ userCa: [] }, parsePublicKey(userAuthority.blob))
@@ -170,6 +173,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     userAuthority,
     certificateLifetime: () => 8 * 3600_000,
     identities,
+    browserSignIns,
     shownTickets: new ShownTickets({
       store,
       identities,

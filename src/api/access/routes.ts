@@ -164,6 +164,10 @@ export const PAGES: Readonly<Record<string, PageNeed>> = {
   'GET /signin/negotiate': 'public',
   'POST /signout': 'public',
   'GET /account': 'signed_in',
+  /** For the person that the code waits for: the handlers check it. */
+  'GET /s': 'signed_in',
+  'GET /s/:code': 'signed_in',
+  'POST /s/:code': 'signed_in',
 }
 
 /** Converts `get`, `/devices/{device}` of the OpenAPI document to `GET /devices/:device` of this table. */
