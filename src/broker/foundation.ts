@@ -15,6 +15,8 @@ import { ProviderSessions } from '../identity/provider-sessions.ts'
 import { SecondFactors } from '../identity/second-factor/second-factors.ts'
 import { SharedLockout } from '../identity/shared-lockout.ts'
 import { ShownTickets } from '../identity/shown-tickets.ts'
+import { SshTickets } from '../identity/ssh-tickets.ts'
+import { TicketTakers } from '../identity/ticket-takers.ts'
 import { openBucket } from '../recording-service/bucket.ts'
 import { openRecordingKeys, RecordingService } from '../recording-service/service.ts'
 import type { Store } from '../store/store.ts'
@@ -30,9 +32,11 @@ export interface Foundation {
   identities: Identities
   passwords: PasswordHasher
   factors: SecondFactors
+  external: External
   /** Servers that judge sign-ins. */
   methods: MethodRegistry
   shownTickets: ShownTickets
+  sshTickets: SshTickets
   bearers: Bearers
   federated: Federated
   browserSignIns: BrowserSignIns
@@ -79,7 +83,16 @@ export async function openFoundation(
       { waiting: browserSignIns, store, pages: () => pagesOf(config) },
     )
     const userAuthority = await openUserAuthority(store.settings, vault)
-    const shownTickets = new ShownTickets({ store, registry: methods, external, identities })
+    const takers = new TicketTakers({ store, registry: methods, identities })
+    const shownTickets = new ShownTickets({ takers, external, identities })
+    const sshTickets = new SshTickets({
+      store,
+      registry: methods,
+      takers,
+      external,
+      identities,
+      now: Date.now,
+    })
     const providerSessions = new ProviderSessions({ store, vault, now: Date.now })
     const federated = new Federated({ external, identities, sessions: providerSessions })
     const bearers = new Bearers({ store, registry: methods, now: Date.now })
@@ -105,8 +118,10 @@ export async function openFoundation(
       identities,
       passwords,
       factors,
+      external,
       methods,
       shownTickets,
+      sshTickets,
       bearers,
       federated,
       browserSignIns,

@@ -7,6 +7,7 @@ import { apiKeyOf, type Basis } from '../identity/basis.ts'
 import type { Id, SessionRecord } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { ElsewhereSession } from './elsewhere.ts'
+import type { Forwarding } from './forwarding.ts'
 import type { HandOut } from './hand-out.ts'
 import type { Hold, HoldCause } from './holds.ts'
 
@@ -44,6 +45,8 @@ export interface RunningSession {
   basis: Basis
   /** The stored credentials that wait for the target's host key. Absent once they are handed out. */
   handOut?: HandOut
+  /** Set if the policy signs in by the user's forwarded ticket. */
+  forwarding?: Forwarding
   /** Set if it was opened by an approval. */
   approval?: SessionApproval
   /** The user's reason, if one was given. */
@@ -79,6 +82,7 @@ export class RunningSessions {
   }
 
   remove(id: Id): void {
+    this.#sessions.get(id)?.forwarding?.close()
     this.#sessions.delete(id)
   }
 
@@ -146,6 +150,7 @@ export function recordOf(session: RunningSession, authorization: string): Sessio
     ...(apiKey !== undefined && { apiKey }),
     ...(approval && { approval: approval.id }),
     ...(reason && reasonOf(reason)),
+    ...(basis.classes && { accountingClasses: basis.classes }),
     ...(isRecorded && { recording: { state: 'open', size: 0, frames: 0, digest: '' } }),
   }
 }

@@ -1,7 +1,8 @@
 /** Requests to sign in and their outcomes. */
-import type { Id, User } from '../model/objects.ts'
+import type { AccountingClass, Id, User } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { AuthorityFlaw } from './authorities.ts'
+import type { ForwardedTicket } from './forwarded-ticket.ts'
 import type { MethodPrompt, MethodRefusal } from './methods/method.ts'
 import type { RoundForm } from './round-form.ts'
 import type { SignedRequest } from './signature.ts'
@@ -9,7 +10,9 @@ import type { StandingFlaw } from './standing.ts'
 
 /** A ticket of Kerberos, or the word of a provider, which its method has judged. */
 export interface ShownProof {
-  method: 'negotiate' | 'provider'
+  method: 'negotiate' | 'gssapi-with-mic' | 'provider'
+  /** A ticket that came with it; closed unless the sign-in is accepted. */
+  forwarded?: ForwardedTicket
 }
 
 /** A proof that the chain judges. */
@@ -50,6 +53,8 @@ export type Refusal =
   | 'method_not_allowed'
   | 'wrong_password'
   | 'wrong_ticket'
+  /** The ticket is of another person than the one that the login string names. */
+  | 'other_name'
   | 'unknown_key'
   | 'bad_signature'
   | 'busy'
@@ -76,6 +81,10 @@ export interface Proved {
   user: User
   /** Names of the external authentications that have judged it; absent if none has. */
   by?: readonly string[]
+  /** Names of those that have judged a second factor of a local user, beside `by`. */
+  second?: readonly string[]
+  /** Class attributes of the servers that judged, for the accounting of sessions. */
+  classes?: readonly AccountingClass[]
   /** Id of the session at the provider of a federated sign-in, with which all ends that rests on the sign-in. */
   providerSession?: Id
   /** Recovery codes that are left; absent if none was used up. */

@@ -29,6 +29,7 @@ import { parsePublicKey } from '../../src/identity/public-key.ts'
 import { SecondFactors } from '../../src/identity/second-factor/second-factors.ts'
 import { SharedLockout } from '../../src/identity/shared-lockout.ts'
 import { ShownTickets } from '../../src/identity/shown-tickets.ts'
+import { TicketTakers } from '../../src/identity/ticket-takers.ts'
 import { Trials } from '../../src/identity/trials.ts'
 import type { ProfileName } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
@@ -175,9 +176,8 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     identities,
     browserSignIns,
     shownTickets: new ShownTickets({
-      store,
       identities,
-      registry,
+      takers: new TicketTakers({ store, identities, registry }),
       external,
     }),
     bearers: new Bearers({ store, registry, now: Date.now }),

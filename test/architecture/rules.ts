@@ -148,7 +148,14 @@ export const TIERS: readonly Tier[] = [
       },
       'proxies/ssh/channel': { may: ['proxies/bytes', 'proxies/ssh/codec', 'proxies/ssh/transport'] },
       'proxies/ssh/front': {
-        may: ['proxies/net', 'proxies/session', 'proxies/ssh/transport', 'proxies/wording', 'src/contract'],
+        may: [
+          'proxies/net',
+          'proxies/session',
+          'proxies/ssh/codec',
+          'proxies/ssh/transport',
+          'proxies/wording',
+          'src/contract',
+        ],
       },
       'proxies/ssh/recorder': {
         may: [
