@@ -66,6 +66,7 @@ import { registerHostKeys } from './resources/host-keys.ts'
 import { registerInvitations } from './resources/invitations.ts'
 import { registerLive } from './resources/live.ts'
 import { registerMatches } from './resources/matches.ts'
+import { registerOwnSignIns } from './resources/own-sign-ins.ts'
 import { registerPasswordChangePolicies } from './resources/password-change-policies.ts'
 import { registerPersons } from './resources/persons.ts'
 import { registerProfiles } from './resources/profiles.ts'
@@ -73,6 +74,7 @@ import { registerRecordings } from './resources/recordings.ts'
 import { registerRetention } from './resources/retention.ts'
 import { registerSecondFactors } from './resources/second-factors.ts'
 import { registerSecretChanges } from './resources/secret-changes.ts'
+import { registerSecurityKeys } from './resources/security-keys.ts'
 import { registerServices } from './resources/services.ts'
 import { registerSessions } from './resources/sessions.ts'
 import { registerSignIn } from './resources/sign-in.ts'
@@ -101,9 +103,11 @@ const CIPHERS = [
 
 const RESOURCES = [
   registerSignIn,
+  registerOwnSignIns,
   registerUserCertificates,
   registerUsers,
   registerSecondFactors,
+  registerSecurityKeys,
   registerUserGroups,
   registerDevices,
   registerServices,

@@ -736,6 +736,7 @@ export class Broker {
       userAuthority: this.#parts.userAuthority,
       certificateLifetime: () => this.#config.signIn.certificateLifetime,
       factors: this.#parts.factors,
+      securityKeys: this.#parts.securityKeys,
       audit: this.#audit,
       sessionControl: this.#gate,
       approvals: this.#gate.approvals,

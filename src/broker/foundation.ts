@@ -13,6 +13,7 @@ import { PasswordHasher } from '../identity/password.ts'
 import { PasswordPolicy } from '../identity/policy.ts'
 import { ProviderSessions } from '../identity/provider-sessions.ts'
 import { SecondFactors } from '../identity/second-factor/second-factors.ts'
+import { SecurityKeys } from '../identity/second-factor/security-keys.ts'
 import { SharedLockout } from '../identity/shared-lockout.ts'
 import { ShownTickets } from '../identity/shown-tickets.ts'
 import { SshTickets } from '../identity/ssh-tickets.ts'
@@ -33,6 +34,7 @@ export interface Foundation {
   passwords: PasswordHasher
   factors: SecondFactors
   external: External
+  securityKeys: SecurityKeys
   /** Servers that judge sign-ins. */
   methods: MethodRegistry
   shownTickets: ShownTickets
@@ -68,7 +70,8 @@ export async function openFoundation(
     await store.users.noteLooks()
     const passwords = new PasswordHasher({ policy: new PasswordPolicy(config.passwords) })
     const methods = new MethodRegistry({ store, vault, now: Date.now, onFailure: onServerFailure })
-    const factors = new SecondFactors({ store, vault, now: Date.now })
+    const securityKeys = new SecurityKeys({ store, site: config.site, now: Date.now })
+    const factors = new SecondFactors({ store, vault, keys: securityKeys, now: Date.now })
     const external = new External({ store, registry: methods })
     const browserSignIns = new BrowserSignIns(randomBytes)
     const identities = new Identities(
@@ -80,7 +83,7 @@ export async function openFoundation(
       external,
       factors,
       store,
-      { waiting: browserSignIns, store, pages: () => pagesOf(config) },
+      { waiting: browserSignIns, store, pages: () => (config.listen.https ? config.site : undefined) },
     )
     const userAuthority = await openUserAuthority(store.settings, vault)
     const takers = new TicketTakers({ store, registry: methods, identities })
@@ -119,6 +122,7 @@ export async function openFoundation(
       passwords,
       factors,
       external,
+      securityKeys,
       methods,
       shownTickets,
       sshTickets,
@@ -135,13 +139,4 @@ export async function openFoundation(
     release()
     throw error
   }
-}
-
-const HTTPS_PORT = 443
-
-/** Returns the address of the broker's pages, as its users reach them, or undefined if it has none. */
-function pagesOf({ hostname, listen }: Pick<Config, 'hostname' | 'listen'>): string | undefined {
-  if (!listen.https) return undefined
-  const { port } = listen.https
-  return `https://${hostname}${port === HTTPS_PORT ? '' : `:${port}`}`
 }

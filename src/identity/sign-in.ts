@@ -68,6 +68,10 @@ export type Refusal =
   | 'used_code'
   /** Wrong codes in a row, from whichever addresses. */
   | 'too_many_codes'
+  | 'unknown_security_key'
+  | 'wrong_security_key'
+  /** Its count of signatures has gone back: another device has the same key. */
+  | 'copied_security_key'
   /** A certificate that was made here, and has been withdrawn, or is not this user's. */
   | 'withdrawn_certificate'
   /** The person has said in the browser that the waiting client is not theirs. */

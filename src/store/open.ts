@@ -42,6 +42,7 @@ import { providerSessionRepository } from './provider-sessions.ts'
 import { sealedRepository } from './sealed.ts'
 import { secondFactorRepository } from './second-factors.ts'
 import { secretJobRepository } from './secret-jobs.ts'
+import { securityKeyRepository } from './security-keys.ts'
 import { serviceRepository } from './services.ts'
 import { sessionRepository } from './sessions.ts'
 import { settingRepository } from './settings.ts'
@@ -167,6 +168,7 @@ function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'reach'>): S
     idempotency: idempotencyRepository(context),
     signIns: signInRepository(context),
     providerSessions: providerSessionRepository(context),
+    securityKeys: securityKeyRepository(context),
     userCertificates: userCertificateRepository(context),
     tickets: ticketRepository(context),
     invitations: invitationRepository(context),

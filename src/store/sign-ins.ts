@@ -4,7 +4,7 @@ import { inTransaction, type Tx } from './engine/commits.ts'
 import { keptQuery } from './engine/kept-query.ts'
 import { insertRow } from './engine/kept-rows.ts'
 import type { Db, SignInRow, StoreContext } from './migrations/schema.ts'
-import type { SignInRepository, StoredSignIn } from './store.ts'
+import type { ListedSignIn, SignInRepository, StoredSignIn } from './store.ts'
 
 /** Each request by cookie runs it. */
 const byHash = keptQuery((db: Db, tokenHash: Uint8Array) =>
@@ -13,7 +13,12 @@ const byHash = keptQuery((db: Db, tokenHash: Uint8Array) =>
 
 export function signInRepository({ db, newId }: StoreContext): SignInRepository {
   return {
-    begin: (tokenHash, { userId, secretRevision, begin, lastUse, providerSession }, expired, limits) =>
+    begin: (
+      tokenHash,
+      { userId, secretRevision, begin, lastUse, providerSession, client },
+      expired,
+      limits,
+    ) =>
       inTransaction(db, async (tx) => {
         let there = await countsOf(tx, userId, expired)
         if (there.hasExpired) {
@@ -32,12 +37,26 @@ export function signInRepository({ db, newId }: StoreContext): SignInRepository 
           begin_time: begin,
           last_use: lastUse,
           provider_session_id: providerSession ?? null,
+          client_address: client?.address ?? '',
+          method: client?.method ?? '',
+          agent: client?.agent ?? '',
         })
       }),
 
     async find(tokenHash) {
       const [row] = await byHash(db, tokenHash)
       return row && signInOf(row)
+    },
+
+    async ofUser(userId) {
+      const rows = db.selectFrom('sign_ins').selectAll().where('user_id', '=', userId)
+      return (await rows.orderBy('id').execute()).map(signInOf)
+    },
+
+    async endOfUser(userId, id) {
+      let own = db.deleteFrom('sign_ins').where('user_id', '=', userId)
+      if (id !== undefined) own = own.where('id', '=', id)
+      return Number((await own.executeTakeFirstOrThrow()).numDeletedRows)
     },
 
     async used(tokenHash, time) {
@@ -104,12 +123,14 @@ async function removeOldest(tx: Tx, most: number, userId?: string): Promise<void
   await tx.deleteFrom('sign_ins').where('id', 'in', oldest).execute()
 }
 
-function signInOf(row: SignInRow): StoredSignIn {
+function signInOf(row: SignInRow): ListedSignIn {
   return {
+    id: row.id,
     userId: row.user_id,
     secretRevision: row.secret_revision,
     begin: row.begin_time,
     lastUse: row.last_use,
     ...(row.provider_session_id !== null && { providerSession: row.provider_session_id }),
+    client: { address: row.client_address, method: row.method, agent: row.agent },
   }
 }

@@ -27,6 +27,7 @@ import { MethodRegistry } from '../../src/identity/methods/registry.ts'
 import { ProviderSessions } from '../../src/identity/provider-sessions.ts'
 import { parsePublicKey } from '../../src/identity/public-key.ts'
 import { SecondFactors } from '../../src/identity/second-factor/second-factors.ts'
+import { SecurityKeys } from '../../src/identity/second-factor/security-keys.ts'
 import { SharedLockout } from '../../src/identity/shared-lockout.ts'
 import { ShownTickets } from '../../src/identity/shown-tickets.ts'
 import { TicketTakers } from '../../src/identity/ticket-takers.ts'
@@ -105,14 +106,19 @@ const unreachable = async (): Promise<never> => {
   throw new ChangerError('unreachable', 'no target is there')
 }
 
-export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness> {
+/** `site`: origin of the pages. */
+export async function startHarness(
+  more: Partial<ApiDeps> = {},
+  site = 'https://localhost',
+): Promise<Harness> {
   const temporary = await temporaryStore()
   const { store } = temporary
   const clock = { now: Date.UTC(2031, 0, 1) }
   const vault = await openVault(store, { file: join(dirname(temporary.path), 'master.key') })
   // Cheap parameters, since these tests do not concern the hash.
   const passwords = quickHasher()
-  const factors = new SecondFactors({ store, vault, now: () => clock.now })
+  const securityKeys = new SecurityKeys({ store, site, now: () => clock.now })
+  const factors = new SecondFactors({ store, vault, keys: securityKeys, now: () => clock.now })
   const log: string[] = []
   const logger = pino({ level: 'info' }, { write: (line: string) => void log.push(line) })
   const auditLog = new AuditLog({ repository: store.audit, now: () => clock.now })
@@ -184,6 +190,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     federated: new Federated({ external, identities, sessions: providerSessions }),
     providerSessions,
     factors,
+    securityKeys,
     trials: new Trials({ store, registry, now: () => clock.now }),
     audit: heardAudit,
     sessionControl: {

@@ -618,7 +618,7 @@ export const TIERS: readonly Tier[] = [
         ],
       },
       'src/pages': {
-        may: ['src/api/access', 'src/api/http', 'src/drawing', 'src/identity'],
+        may: ['src/api/access', 'src/api/http', 'src/drawing', 'src/identity', 'src/model', 'src/store'],
       },
       'src/api': {
         may: [

@@ -60,6 +60,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   remembered_factors: 'asked at a sign-in',
   schema_migrations: 'of the program',
   second_factors: 'asked at a sign-in',
+  security_keys: 'asked at a sign-in',
   secret_jobs: 'changes in progress, and what was: the account changes with them',
   secret_schedules: 'when secrets are changed',
   sessions: 'tells what runs',

@@ -1,7 +1,7 @@
 /** The caller of a request, known before the body is read. */
 import type { FastifyBaseLogger } from 'fastify'
 import type { Basis } from '../../identity/basis.ts'
-import type { ApiKey, User } from '../../model/objects.ts'
+import type { ApiKey, Id, User } from '../../model/objects.ts'
 import type { Feature, Level, ProfileRights } from '../../model/profile-rights.ts'
 import { reaches } from '../../model/profiles.ts'
 import type { Holder } from '../http/connections.ts'
@@ -19,6 +19,8 @@ export interface Caller {
   /** Name of the profile, or names of the profiles, that the rights come from. */
   profile: string
   rights: ProfileRights
+  /** Id of the sign-in by cookie, if it is one. */
+  signIn?: Id
   /** Basis of the caller's sign-in, or undefined for the command line. */
   basis: Basis | undefined
 }

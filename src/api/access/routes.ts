@@ -47,6 +47,10 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'POST /session': 'public',
   'GET /session': 'signed_in',
   'DELETE /session': 'signed_in',
+  /** One's own. */
+  'GET /signins': 'signed_in',
+  'POST /signins/end': 'signed_in',
+  'DELETE /signins/:ref': 'signed_in',
   /** For oneself alone. */
   'POST /session/certificate': 'signed_in',
   ...collection('/users', 'users'),
@@ -57,6 +61,9 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'POST /users/:ref/totp/confirm': 'signed_in',
   'POST /users/:ref/totp/recoverycodes': 'signed_in',
   'DELETE /users/:ref/totp': needs('users', 'modify'),
+  /** One's own, or with `users: view`: the handler checks it. */
+  'GET /users/:ref/securitykeys': 'signed_in',
+  'DELETE /users/:ref/securitykeys/:key': needs('users', 'modify'),
   /** One's own, or with `users: view` and `users: modify`: the handlers check it. */
   'GET /users/:ref/certificates': 'signed_in',
   'DELETE /users/:ref/certificates/:certificate': 'signed_in',
@@ -159,11 +166,17 @@ export const PAGES: Readonly<Record<string, PageNeed>> = {
   'GET /': 'public',
   'GET /pages/style.css': 'public',
   'GET /pages/icon.svg': 'public',
+  'GET /pages/key.js': 'public',
   'GET /signin': 'public',
   'POST /signin': 'public',
   'GET /signin/negotiate': 'public',
   'POST /signout': 'public',
   'GET /account': 'signed_in',
+  'POST /account/signins/end': 'signed_in',
+  'POST /account/signins/end-all': 'signed_in',
+  'POST /account/keys': 'signed_in',
+  'POST /account/keys/add': 'signed_in',
+  'POST /account/keys/remove': 'signed_in',
   /** For the person that the code waits for: the handlers check it. */
   'GET /s': 'signed_in',
   'GET /s/:code': 'signed_in',

@@ -82,7 +82,10 @@ export async function begin(
   if (earlier !== undefined) await signIns.end(earlier)
   const { userName, profile } = user
   // One after the other: a success that is in the audit log was one.
-  const token = await signIns.begin(user, deps.clock(), providerSession)
+  const token = await signIns.begin(user, deps.clock(), {
+    client: { address: addressOf(request), method, agent: request.headers['user-agent'] ?? '' },
+    ...(providerSession !== undefined && { providerSession }),
+  })
   try {
     const same = { protocol: PROTOCOL, user: userName }
     const fields = { ...same, method, ...judgesOf(proved), profile }
@@ -99,11 +102,17 @@ export async function begin(
   if (answer) reply.header('www-authenticate', `Negotiate ${Buffer.from(answer).toString('base64')}`)
 }
 
+/** Removes the cookie of a sign-in that has ended. */
+export function clearCookie(request: FastifyRequest, reply: FastifyReply): void {
+  delete request.cookies[SESSION_COOKIE]
+  reply.clearCookie(SESSION_COOKIE, COOKIE)
+}
+
 /** Ends the sign-in of the request's cookie, and removes the cookie. */
 export async function end({ signIns }: Context, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const token = request.cookies[SESSION_COOKIE]
   if (token !== undefined) await signIns.end(token)
-  reply.clearCookie(SESSION_COOKIE, COOKIE)
+  clearCookie(request, reply)
 }
 
 /** Records a refusal, whose reason is only audited. Returns the one code that the client sees. */

@@ -25,6 +25,7 @@ import type { Federated } from '../../identity/federated.ts'
 import type { PasswordHasher } from '../../identity/password.ts'
 import type { ProviderSessions } from '../../identity/provider-sessions.ts'
 import type { SecondFactors } from '../../identity/second-factor/second-factors.ts'
+import type { SecurityKeys } from '../../identity/second-factor/security-keys.ts'
 import type { ShownTickets } from '../../identity/shown-tickets.ts'
 import type { Trials } from '../../identity/trials.ts'
 import type { Id } from '../../model/objects.ts'
@@ -86,7 +87,8 @@ export interface ApiDeps {
   providerSessions: ProviderSessions
   shownTickets: Pick<ShownTickets, 'areTaken' | 'negotiate'>
   trials: Pick<Trials, 'ofAuth' | 'ofDomain'>
-  factors: Pick<SecondFactors, 'statusOf' | 'begin' | 'confirm' | 'renew' | 'remove'>
+  factors: Pick<SecondFactors, 'statusOf' | 'begin' | 'confirm' | 'isCode' | 'renew' | 'remove'>
+  securityKeys: Pick<SecurityKeys, 'list' | 'creation' | 'add' | 'remove'>
   passwords: Pick<PasswordHasher, 'hash' | 'policy'>
   /** Certifies SSH keys of users. */
   userAuthority: Authority

@@ -1,14 +1,18 @@
-/** Second factors of the bastion's own: one-time codes of an authenticator, and recovery codes in their place. */
+/**
+ * Second factors of the bastion's own: one-time codes of an authenticator, recovery codes in their place, and in browsers
+ * security keys.
+ */
 import { randomBytes } from 'node:crypto'
 import type { Id, User } from '../../model/objects.ts'
 import { Secret } from '../../model/secret.ts'
 import type { SecondFactorRepository, Store, StoredFactor } from '../../store/store.ts'
 import type { HashSeal } from '../hashes.ts'
 import type { MethodPrompt } from '../methods/method.ts'
-import type { RoundForm } from '../round-form.ts'
+import type { KeyRequest, RoundForm } from '../round-form.ts'
 import type { Proved, Refusal } from '../sign-in.ts'
 import type { Step } from '../steps.ts'
 import { newRecoveryCodes, recoveryDigest } from './recovery.ts'
+import { isKeyAnswer, type SecurityKeys } from './security-keys.ts'
 import { base32, keyUri, stepOfCode } from './totp.ts'
 
 /** As long as the digest, as RFC 4226 advises. */
@@ -18,12 +22,17 @@ export const ENROLMENT_MS = 15 * 60_000
 /** Codes in a row of one user that may be wrong, from whichever addresses, and how long further ones are held up. */
 export const TRIES = { most: 20, holdMs: 15 * 60_000 }
 
+/** For fronts that can ask no security key. */
+const BROWSER_ONLY =
+  'Your second factor is a security key, which only a browser can ask for: use the sign-in page, or set up one-time codes, too.'
+const KEY_PROMPT = 'Enter ends this sign-in: '
 /** First codes that may be wrong in one dialogue. */
 const FIRST_TRIES = 3
 const PROMPT = 'One-time code (or a recovery code): '
 
 export interface SecondFactorOptions {
   store: Pick<Store, 'users' | 'secondFactors'>
+  keys: Pick<SecurityKeys, 'list' | 'request' | 'judge'>
   vault: HashSeal
   /** Milliseconds since the epoch. */
   now: () => number
@@ -33,6 +42,7 @@ export interface FactorStatus {
   /** Milliseconds since the epoch; absent if the user is not enrolled. */
   enrolled?: number
   recoveryCodes: number
+  securityKeys: number
 }
 
 /** For the authenticator; shown once. */
@@ -44,6 +54,12 @@ export interface Enrolment {
 
 /** An enrolment whose first code was right, as the store takes it. */
 type Confirmed = Parameters<SecondFactorRepository['confirm']>[1]
+
+/** The factors of a user that a round asks for. */
+interface Asked {
+  hasCodes: boolean
+  key: KeyRequest | undefined
+}
 
 /** `left`: recovery codes that are left, if one was used up. */
 type Verdict = { left?: number } | { flaw: Refusal }
@@ -58,8 +74,10 @@ export class SecondFactors {
   }
 
   async statusOf(userId: Id): Promise<FactorStatus> {
-    const { enrolled, recoveryCodes } = (await this.#rows.find(userId)) ?? { recoveryCodes: 0 }
-    return enrolled === undefined ? { recoveryCodes: 0 } : { enrolled, recoveryCodes }
+    const { enrolled, recoveryCodes } = (await this.#rows.find(userId)) ?? {}
+    const { length: securityKeys } = await this.#options.keys.list(userId)
+    if (enrolled === undefined) return { recoveryCodes: 0, securityKeys }
+    return { enrolled, recoveryCodes: recoveryCodes ?? 0, securityKeys }
   }
 
   /** Begins an enrolment, in place of one that was not confirmed. Returns undefined if the user is enrolled. */
@@ -97,7 +115,12 @@ export class SecondFactors {
     return (await this.#rows.setRecoveryCodes(userId, digestsOf(userId, codes))) ? codes : undefined
   }
 
-  /** Removes the factor and its recovery codes; false if the user is not enrolled. */
+  /** Whether it is a current code of the user's authenticator, which counts once. */
+  async isCode(userId: Id, code: Secret): Promise<boolean> {
+    return !('flaw' in (await this.#judge(userId, code, false)))
+  }
+
+  /** Removes the factor, its recovery codes and the security keys; false if the user is not enrolled. */
   async remove(userId: Id): Promise<boolean> {
     return await this.#rows.remove(userId)
   }
@@ -112,15 +135,18 @@ export class SecondFactors {
     const isEnrolled = (await this.#rows.find(user.id))?.enrolled !== undefined
     const policy = await this.#rows.policyOf(user)
     if (isUserVerified && policy?.areKeysEnough) return { result: 'accepted', value: proved }
-    if (isEnrolled) {
+    const key = await this.#options.keys.request(user.id)
+    if (isEnrolled || key) {
       const rememberMs = (policy?.rememberS ?? 0) * 1000
       if (await this.#isRemembered(user, source, rememberMs))
         return { result: 'accepted', value: { ...proved, isFactorRemembered: true } }
-      return this.#ask(proved, rememberMs > 0 ? source : undefined)
+      return this.#ask(proved, { hasCodes: isEnrolled, key }, rememberMs > 0 ? source : undefined)
     }
     if (!policy) return { result: 'accepted', value: proved }
     const begun = await this.begin(user)
-    return begun ? this.#askFirst(proved, source, begun, FIRST_TRIES) : this.#ask(proved, undefined)
+    return begun
+      ? this.#askFirst(proved, source, begun, FIRST_TRIES)
+      : this.#ask(proved, { hasCodes: true, key }, undefined)
   }
 
   async #isRemembered(user: User, source: string, rememberMs: number): Promise<boolean> {
@@ -130,10 +156,11 @@ export class SecondFactors {
   }
 
   /** `remembering`: the address from which a right code counts for a while, if it does. */
-  #ask(proved: Proved, remembering: string | undefined): Step<Proved> {
-    const shown = { message: '', form: { kind: 'code' } } as const
-    return asking(shown, { text: PROMPT, echo: false }, async (answer) => {
-      const verdict = await this.#judge(proved.user.id, answer, true)
+  #ask(proved: Proved, { hasCodes, key }: Asked, remembering: string | undefined): Step<Proved> {
+    const form = { kind: 'code', hasCodes, ...(key && { key }) } as const
+    const shown = { message: hasCodes ? '' : BROWSER_ONLY, form }
+    return asking(shown, { text: hasCodes ? PROMPT : KEY_PROMPT, echo: false }, async (answer) => {
+      const verdict = await this.#judgeEither(proved.user.id, answer, { hasCodes, key })
       if ('flaw' in verdict) return { result: 'rejected', reason: verdict.flaw }
       const { left } = verdict
       const still = await this.#still({ ...proved, ...(left !== undefined && { recoveryCodesLeft: left }) })
@@ -193,6 +220,14 @@ export class SecondFactors {
 
   get #rows() {
     return this.#options.store.secondFactors
+  }
+
+  async #judgeEither(userId: Id, answer: Secret | undefined, { hasCodes, key }: Asked): Promise<Verdict> {
+    const text = answer?.revealText() ?? ''
+    if (!key || !isKeyAnswer(text))
+      return hasCodes ? await this.#judge(userId, answer, true) : { flaw: 'wrong_code' }
+    const flaw = await this.#options.keys.judge(userId, key, text)
+    return flaw === undefined ? {} : { flaw }
   }
 
   async #judge(userId: Id, answer: Secret | undefined, takesRecovery: boolean): Promise<Verdict> {

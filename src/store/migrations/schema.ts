@@ -234,6 +234,21 @@ export interface SignInRow {
   begin_time: number
   last_use: number
   provider_session_id: string | null
+  client_address: string
+  method: string
+  agent: string
+}
+
+export interface SecurityKeyRow {
+  id: string
+  user_id: string
+  key_name: string
+  credential_id: Uint8Array
+  public_key: Uint8Array
+  sign_count: number
+  transports: string
+  created: number
+  last_use: number | null
 }
 
 export interface ProviderSessionRow {
@@ -508,6 +523,7 @@ export interface Schema {
   idempotency_keys: IdempotencyRow
   idempotency_claims: IdempotencyClaimRow
   sign_ins: SignInRow
+  security_keys: SecurityKeyRow
   provider_sessions: ProviderSessionRow
   user_certificates: UserCertificateRow
   tickets: TicketRow
