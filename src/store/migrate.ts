@@ -43,6 +43,7 @@ import * as onePerson from './migrations/0038-one-person.ts'
 import * as serversOfSignIns from './migrations/0043-servers-of-sign-ins.ts'
 import * as browsers from './migrations/0044-browsers.ts'
 import * as providerSessions from './migrations/0045-provider-sessions.ts'
+import * as scim from './migrations/0047-scim.ts'
 import * as userCertificates from './migrations/0048-user-certificates.ts'
 
 /** In order; a released migration is never changed, only followed. */
@@ -86,6 +87,7 @@ export const MIGRATIONS: readonly Migration[] = [
   serversOfSignIns,
   browsers,
   providerSessions,
+  scim,
   userCertificates,
 ]
 

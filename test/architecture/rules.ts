@@ -405,6 +405,7 @@ export const TIERS: readonly Tier[] = [
       'src/config': { may: ['src/model'] },
       'src/control': { may: [] },
       'src/search': { isPure: true, may: ['src/model'] },
+      'src/scim': { isPure: true, may: ['src/model'] },
       'src/host': { may: ['src/config', 'src/confine', 'src/model'] },
       'src/store/engine': { may: ['src/search', 'src/store/migrations', 'src/threads'] },
       'src/store/postgres': {
@@ -593,6 +594,18 @@ export const TIERS: readonly Tier[] = [
           'src/vault',
         ],
       },
+      'src/api/scim': {
+        may: [
+          'src/api/access',
+          'src/api/collection',
+          'src/api/http',
+          'src/api/resources',
+          'src/model',
+          'src/scim',
+          'src/store',
+          'src/threads',
+        ],
+      },
       'src/api/csv': {
         may: [
           'src/api/access',
@@ -629,6 +642,7 @@ export const TIERS: readonly Tier[] = [
           'src/api/reference',
           'src/api/resources',
           'src/api/schema',
+          'src/api/scim',
           'src/balancers',
           'src/model',
           'src/pages',

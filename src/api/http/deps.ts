@@ -5,6 +5,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import type {
   FastifyBaseLogger,
   FastifyInstance,
+  FastifyRequest,
   FastifyTypeProvider,
   FastifyTypeProviderDefault,
 } from 'fastify'
@@ -120,6 +121,13 @@ export interface ApiDeps {
   /** The product's version, for `/version`. */
   version: string
 }
+
+/** Parses the text of a body. */
+export type BodyParser = (
+  request: FastifyRequest,
+  body: string,
+  done: (error: Error | null, value?: unknown) => void,
+) => void
 
 /** The Fastify instance that carries the API. */
 export type Api = ApiOf<TypeBoxTypeProvider>

@@ -59,6 +59,48 @@ export interface AuthDomainRow extends NamedRow {
   /** JSON object. */
   attributes: string
   default_language: string
+  scim_identifier: string | null
+}
+
+export interface ScimUserRow {
+  id: string
+  auth_domain_id: string
+  user_id: string | null
+  user_name: string
+  name_key: string
+  external_id: string | null
+  /** The id that the sign-in has shown, or empty. */
+  stable_id: string
+  is_active: Flag
+  /** JSON object. */
+  more: string
+  created: number
+  modified: number
+  revision: number
+}
+
+export interface ScimGroupRow {
+  id: string
+  auth_domain_id: string
+  display_name: string
+  name_key: string
+  external_id: string | null
+  created: number
+  modified: number
+  revision: number
+}
+
+export interface ScimTokenRow {
+  id: string
+  auth_domain_id: string
+  token_name: string
+  name_key: string
+  sha256: Uint8Array
+  ip_source: List
+  expiration_date: number | null
+  created_at: number
+  last_used: number | null
+  last_address: string
 }
 
 export interface AuthDomainMappingRow {
@@ -544,6 +586,10 @@ export interface Schema {
   auth_domain_auths: { auth_domain_id: string; factor: number; position: number; external_auth_id: string }
   auth_domain_mappings: AuthDomainMappingRow
   person_mappings: { user_id: string; mapping_id: string }
+  scim_users: ScimUserRow
+  scim_groups: ScimGroupRow
+  scim_members: { group_id: string; user_id: string }
+  scim_tokens: ScimTokenRow
   password_change_policies: PasswordChangePolicyRow
   secret_jobs: SecretJobRow
   pending_secrets: { account_id: string; type: string; role: string; sealed: Uint8Array }
