@@ -1,7 +1,9 @@
 /** The lowest parts of the broker, which the command line beside it uses too. */
+import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/config.ts'
 import { openDataFolder, shareKeys } from '../host/data-folder.ts'
 import { Bearers } from '../identity/bearers.ts'
+import { BrowserSignIns } from '../identity/browser-sign-in/waiting.ts'
 import { Identities } from '../identity/chain.ts'
 import { External } from '../identity/external.ts'
 import { Federated } from '../identity/federated.ts'
@@ -39,6 +41,7 @@ export interface Foundation {
   sshTickets: SshTickets
   bearers: Bearers
   federated: Federated
+  browserSignIns: BrowserSignIns
   providerSessions: ProviderSessions
   /** Certifies SSH keys of users. */
   userAuthority: Authority
@@ -70,6 +73,7 @@ export async function openFoundation(
     const securityKeys = new SecurityKeys({ store, site: config.site, now: Date.now })
     const factors = new SecondFactors({ store, vault, keys: securityKeys, now: Date.now })
     const external = new External({ store, registry: methods })
+    const browserSignIns = new BrowserSignIns(randomBytes)
     const identities = new Identities(
       store.users,
       passwords,
@@ -79,6 +83,7 @@ export async function openFoundation(
       external,
       factors,
       store,
+      { waiting: browserSignIns, store, pages: () => (config.listen.https ? config.site : undefined) },
     )
     const userAuthority = await openUserAuthority(store.settings, vault)
     const takers = new TicketTakers({ store, registry: methods, identities })
@@ -123,6 +128,7 @@ export async function openFoundation(
       sshTickets,
       bearers,
       federated,
+      browserSignIns,
       providerSessions,
       userAuthority,
       recordingService,

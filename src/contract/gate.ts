@@ -31,6 +31,7 @@ export interface AuthenticateRequest {
   login: string
   proof:
     | NoProof
+    | BrowserProof
     | PasswordProof
     | AnswersProof
     | PublicKeyProof
@@ -46,6 +47,14 @@ export interface AuthenticateRequest {
  */
 export interface NoProof {
   method: 'none'
+}
+
+/**
+ * Begins a sign-in in a browser: `challenge` for names of domains whose persons sign in there only, and `rejected` for all
+ * others, which is no failure.
+ */
+export interface BrowserProof {
+  method: 'browser'
 }
 
 export interface PasswordProof {
@@ -127,6 +136,9 @@ export type AuthenticateAnswer =
   /** No proof can be judged at the moment; `message` is for the user. */
   | { result: 'unavailable'; message: string }
 
+/** Milliseconds within which a person decides in a browser. */
+export const WAIT_MS = 180_000
+
 /** One round of prompts. */
 export interface Challenge {
   /** Opaque id that the answers repeat. */
@@ -135,6 +147,11 @@ export interface Challenge {
   instructions: string
   /** An URI for an authenticator, shown as a QR code, too. */
   uri?: string
+  /**
+   * Address of a page where the person goes on. There are no prompts: the answers are sent at once, and their verdict comes
+   * when the person has decided, or within `WAIT_MS`. A client that leaves has to leave the challenge, too.
+   */
+  link?: string
   prompts: { text: string; echo: boolean }[]
   /** For clients that cannot be prompted: how they get on without. */
   hint?: string

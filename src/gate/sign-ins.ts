@@ -12,7 +12,7 @@ import { readOfferedKey } from '../identity/certificate.ts'
 import type { Identities } from '../identity/chain.ts'
 import { LOCKOUT_LIMITS } from '../identity/lockout.ts'
 import { splitDomain } from '../identity/places.ts'
-import type { Begun, Outcome, SignIn } from '../identity/sign-in.ts'
+import type { Begun, Outcome, Refusal, SignIn } from '../identity/sign-in.ts'
 import type { SshTickets } from '../identity/ssh-tickets.ts'
 import { type Login, parseLogin } from '../model/login.ts'
 import type { NtlmProof } from '../model/ntlm-auth.ts'
@@ -107,7 +107,10 @@ export class SignIns {
       if ('result' in judged) return judged
       return await this.#judged(request, judged.begun, judged.outcome, undefined, judged.detail)
     }
-    const signIn: SignIn = { user, login, source: source.address, owner: ownerOf(request), proof }
+    const signIn: SignIn = {
+      ...{ user, login, source: source.address, owner: ownerOf(request), proof },
+      waitsBy: protocol,
+    }
     const outcome = await identities.authenticate(signIn)
     const password = 'password' in proof ? Secret.of(proof.password) : undefined
     try {
@@ -144,8 +147,9 @@ export class SignIns {
       case 'key_acceptable':
         return { result: 'key_acceptable' }
       case 'rejected':
-        // Offering a key of another user is no attempt: agents offer all the keys they hold.
-        if (proof.method !== 'publickey' || signed)
+        // Offering a key of another user is no attempt: agents offer all the keys they hold. Nor is the question whether to
+        // begin in a browser; what was refused there is.
+        if (isAttempt(proof, signed !== undefined, outcome.reason))
           await this.#failed(fields, { ...outcome, ...(detail !== undefined && { reason: detail }) })
         return { result: 'rejected' }
       case 'unavailable': {
@@ -417,4 +421,10 @@ export class SignIns {
     this.#options.identities.abandon(token)
     this.#options.sshTickets?.end(token)
   }
+}
+
+/** Whether a refusal is a failure of the client, for the audit log. */
+function isAttempt({ method }: Begun['proof'], isSigned: boolean, reason: Refusal): boolean {
+  if (method === 'browser') return reason !== 'method_not_allowed' && reason !== 'no_challenge'
+  return method !== 'publickey' || isSigned
 }

@@ -88,6 +88,12 @@ export class Dialogues<D extends Dialogue> {
     return kept.dialogue
   }
 
+  /** Returns the dialogue, if it is this owner's, and keeps it. */
+  peek(id: string, owner: string): D | undefined {
+    const dialogue = this.#kept.get(id)?.dialogue
+    return dialogue?.owner === owner ? dialogue : undefined
+  }
+
   has(id: string): boolean {
     return this.#kept.has(id)
   }

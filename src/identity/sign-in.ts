@@ -17,6 +17,8 @@ export interface ShownProof {
 
 /** A proof that the chain judges. */
 export type Proof =
+  /** Begins with a browser, where the name's domain has persons that sign in there only. */
+  | { method: 'browser' }
   | { method: 'password' | 'keyboard-interactive'; password: string }
   | {
       method: 'publickey'
@@ -35,6 +37,8 @@ export interface SignIn<P = Proof> {
   source: string
   /** Names the connection, or what else a dialogue belongs to: answers from elsewhere are rejected. */
   owner?: string
+  /** Protocol of a client that can wait while its person signs in in a browser. */
+  waitsBy?: string
   proof: P
 }
 
@@ -70,6 +74,8 @@ export type Refusal =
   | 'copied_security_key'
   /** A certificate that was made here, and has been withdrawn, or is not this user's. */
   | 'withdrawn_certificate'
+  /** The person has said in the browser that the waiting client is not theirs. */
+  | 'refused_in_browser'
   | AuthorityFlaw
   | StandingFlaw
   | MethodRefusal
@@ -91,8 +97,8 @@ export interface Proved {
   isFactorRemembered?: boolean
   /** Set if the token of the SSH key has checked a PIN or a finger. */
   isUserVerified?: boolean
-  /** Set for a certificate that was made here: all factors were proved for it. */
-  isCertifiedHere?: boolean
+  /** Set if all factors were proved at an earlier sign-in: for a certificate that was made here, or by a browser. */
+  isProvedBefore?: boolean
 }
 
 export type Outcome =
@@ -106,6 +112,8 @@ export type Outcome =
       challenge: string
       message: string
       uri?: string
+      /** Address of a page where the person goes on; the answers are none, and wait for that. */
+      link?: string
       form?: RoundForm
       prompts: readonly MethodPrompt[]
     }

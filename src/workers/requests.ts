@@ -42,6 +42,7 @@ const Source = Type.Object(
 
 const Proof = Type.Union([
   Type.Object({ method: Type.Literal('none') }, exact),
+  Type.Object({ method: Type.Literal('browser') }, exact),
   Type.Object({ method: Type.Enum(['password', 'keyboard-interactive']), password: Text }, exact),
   Type.Object(
     {

@@ -190,8 +190,10 @@ export class Seat {
     if (this.#tokens.size + this.#challenges.size >= MAX_SIGN_INS) throw new Error('too many sign-ins')
     // A guess at another worker's challenge or context is answered like any wrong answer.
     const begun = begunIn(request.proof)
-    if (begun !== undefined && !this.#challenges.delete(begun)) return { result: 'rejected' }
+    if (begun !== undefined && !this.#challenges.has(begun)) return { result: 'rejected' }
     const answer = await this.#gate.authenticate(request)
+    // Kept so far: the client may leave while its person is in a browser.
+    if (begun !== undefined) this.#challenges.delete(begun)
     if (answer.result === 'accepted') await this.#keep(answer.identity.token, this.#tokens)
     if (answer.result === 'challenge') await this.#keep(answer.challenge.id, this.#challenges)
     if (answer.result === 'context') await this.#keep(answer.context, this.#challenges)

@@ -4,15 +4,16 @@
  */
 import { Buffer } from 'node:buffer'
 import type { AuthContext, AuthenticationType, KeyboardAuthContext, PublicKeyAuthContext } from 'ssh2'
-import type {
-  AnswersProof,
-  AuthenticateAnswer,
-  AuthenticateRequest,
-  Challenge,
-  Gate,
-  Identity,
-  PasswordProof,
-  Source,
+import {
+  type AnswersProof,
+  type AuthenticateAnswer,
+  type AuthenticateRequest,
+  type Challenge,
+  type Gate,
+  type Identity,
+  type PasswordProof,
+  type Source,
+  WAIT_MS,
 } from '../../../src/contract/gate.ts'
 import { LINGER_MS } from '../../net/limits.ts'
 import { MAX_AUTH_TRIES } from '../../session/limits.ts'
@@ -28,6 +29,8 @@ export interface SignInOptions {
   transport: Transport
   /** Shown before the first prompt. */
   banner: string | undefined
+  /** Called when the connection may stay that many milliseconds longer without a sign-in. */
+  onWaiting: (milliseconds: number) => void
 }
 
 type Method = 'publickey' | typeof GSSAPI_METHOD | 'keyboard-interactive' | 'password'
@@ -41,6 +44,7 @@ export class SignIn {
   readonly #gate: Gate
   readonly #source: Source
   readonly #transport: Transport
+  readonly #onWaiting: SignInOptions['onWaiting']
   #banner: string | undefined
   #identity: Identity | undefined
   #requests = 0
@@ -59,6 +63,7 @@ export class SignIn {
     this.#gate = options.gate
     this.#source = options.source
     this.#transport = options.transport
+    this.#onWaiting = options.onWaiting
     this.#banner = options.banner
     this.#transport.onMethodMessage = (payload) => this.#onMethodMessage(payload)
   }
@@ -105,10 +110,7 @@ export class SignIn {
           this.#ask(context, this.#pending)
           return
         }
-        this.#prompt(context, PASSWORD_ROUND, (answers) => {
-          const [password = ''] = answers
-          return this.#password(context, { method: 'keyboard-interactive', password })
-        })
+        await this.#beginRounds(context)
         return
       case 'password':
         await this.#password(context, { method: 'password', password: context.password })
@@ -119,6 +121,19 @@ export class SignIn {
       default:
         await this.#judge(context, { method: 'none' })
     }
+  }
+
+  /** Asks for the password, or sends the client's person to a browser, where the name's domain wants that. */
+  async #beginRounds(context: KeyboardAuthContext): Promise<void> {
+    const answer = await this.#prove(context.username, { method: 'browser' })
+    if (answer.result === 'challenge') {
+      this.#challenge(context, answer.challenge)
+      return
+    }
+    this.#prompt(context, PASSWORD_ROUND, (answers) => {
+      const [password = ''] = answers
+      return this.#password(context, { method: 'keyboard-interactive', password })
+    })
   }
 
   /** Sends one round of prompts (RFC 4256 3.2). */
@@ -190,9 +205,13 @@ export class SignIn {
   }
 
   /** Checks a password, or the answers of a further round: guesses at either are limited. */
-  async #password(context: AuthContext, proof: PasswordProof | AnswersProof): Promise<void> {
+  async #password(
+    context: AuthContext,
+    proof: PasswordProof | AnswersProof,
+    onJudged?: () => void,
+  ): Promise<void> {
     if (++this.#tries > MAX_AUTH_TRIES) this.#tooMany(context)
-    else await this.#judge(context, proof)
+    else await this.#judge(context, proof, onJudged)
   }
 
   async #publicKey(context: PublicKeyAuthContext): Promise<void> {
@@ -205,8 +224,13 @@ export class SignIn {
     else await this.#judge(context, { method: 'publickey', key: offered, ...(signed && { signed }) })
   }
 
-  async #judge(context: AuthContext, proof: AuthenticateRequest['proof']): Promise<void> {
+  async #judge(
+    context: AuthContext,
+    proof: AuthenticateRequest['proof'],
+    onJudged?: () => void,
+  ): Promise<void> {
     const answer = await this.#prove(context.username, proof)
+    onJudged?.()
     if (proof.method === 'none' && answer.result === 'rejected')
       this.#takesTickets = answer.takesTickets === true
     if (answer.result !== 'key_acceptable') await this.#answered(context, answer)
@@ -269,10 +293,19 @@ export class SignIn {
   }
 
   #ask(context: KeyboardAuthContext, challenge: Challenge): void {
-    this.#prompt(context, challenge, (answers) => {
-      // If two rounds were begun, the first answer counts.
-      if (this.#pending === challenge) this.#pending = undefined
-      return this.#password(context, { method: 'keyboard-interactive', challenge: challenge.id, answers })
+    const isWaiting = challenge.link !== undefined
+    if (isWaiting) this.#onWaiting(WAIT_MS)
+    this.#prompt(context, challenge, async (answers) => {
+      const proof = { method: 'keyboard-interactive', challenge: challenge.id, answers } as const
+      // If two rounds were begun, the first answer counts. One that waits for a person ends with the client.
+      const done = () => {
+        if (this.#pending === challenge) this.#pending = undefined
+      }
+      if (isWaiting) await this.#password(context, proof, done)
+      else {
+        done()
+        await this.#password(context, proof)
+      }
     })
   }
 

@@ -201,6 +201,10 @@ export const PAGES: Readonly<Record<string, PageNeed>> = {
   'POST /account/keys': 'signed_in',
   'POST /account/keys/add': 'signed_in',
   'POST /account/keys/remove': 'signed_in',
+  /** For the person that the code waits for: the handlers check it. */
+  'GET /s': 'signed_in',
+  'GET /s/:code': 'signed_in',
+  'POST /s/:code': 'signed_in',
 }
 
 /** Converts `get`, `/devices/{device}` of the OpenAPI document to `GET /devices/:device` of this table. */

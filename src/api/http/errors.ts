@@ -271,6 +271,8 @@ export interface ErrorChallenge {
   message: string
   /** For an authenticator, as a QR code. */
   uri?: string
+  /** Page where the person goes on; there are no prompts. */
+  link?: string
   prompts: { text: string; echo: boolean }[]
 }
 
