@@ -4,7 +4,7 @@
  */
 import type { Id } from './objects.ts'
 
-export const EXTERNAL_AUTH_TYPES = ['LDAP', 'RADIUS', 'TACACS', 'KERBEROS', 'OIDC'] as const
+export const EXTERNAL_AUTH_TYPES = ['LDAP', 'RADIUS', 'TACACS', 'KERBEROS', 'OIDC', 'SAML'] as const
 export type ExternalAuthType = (typeof EXTERNAL_AUTH_TYPES)[number]
 
 export interface ExternalServer {
@@ -96,12 +96,52 @@ export interface OidcOptions {
   caCertificates?: string
 }
 
+export const SAML_BINDINGS = ['redirect', 'post'] as const
+export const SAML_NAME_ID_FORMATS = ['unspecified', 'email', 'persistent', 'transient'] as const
+
+/** Where the identity provider is, and by which certificates it is known: by its metadata, or said one by one. */
+export type SamlIdp =
+  | { metadata: string }
+  | { metadataUrl: string }
+  | { entityId: string; ssoUrl: string; sloUrl?: string; certificates: string }
+
+export interface SamlOptions {
+  idp: SamlIdp
+  /** PEM; one of these has to sign the metadata. Absent: they need no signature. */
+  metadataCertificates?: string
+  /** PEM of the authorities for `metadataUrl`; absent: the system's. */
+  caCertificates?: string
+  /** Binding of requests, where the identity provider has both. */
+  binding: (typeof SAML_BINDINGS)[number]
+  nameIdFormat: (typeof SAML_NAME_ID_FORMATS)[number]
+  /** Attribute with the name; absent: the NameID. */
+  userAttribute?: string
+  /** Attribute that is never given to another person; absent: a persistent NameID. */
+  idAttribute?: string
+  /** AuthnContextClassRef, one of which is needed. Empty: any. */
+  authnContexts: string[]
+  forceAuthn: boolean
+  /** Whether sign-ins may begin at the identity provider. */
+  idpInitiated: boolean
+  requireEncryption: boolean
+  /** Seconds by which clocks may differ. */
+  clockSkew: number
+  /** Whether a sign-out at the identity provider ends sessions, too, and not only sign-ins at the API and its pages. */
+  logoutEndsSessions: boolean
+  /** Minutes for which a sign-in counts, with all that rests on it, at most. */
+  lifetime: number
+  /** PEM of our certificates, whose keys are secrets. */
+  certificate: string
+  nextCertificate?: string
+}
+
 export type ExternalAuth =
   | (Common & { type: 'LDAP'; options: LdapOptions })
   | (Common & { type: 'RADIUS'; options: RadiusOptions })
   | (Common & { type: 'TACACS'; options: TacacsOptions })
   | (Common & { type: 'KERBEROS'; options: KerberosOptions })
   | (Common & { type: 'OIDC'; options: OidcOptions })
+  | (Common & { type: 'SAML'; options: SamlOptions })
 
 /** Names of the sealed secrets of each type. `keytab` is base64. */
 export const EXTERNAL_AUTH_SECRETS = {
@@ -110,6 +150,7 @@ export const EXTERNAL_AUTH_SECRETS = {
   TACACS: ['shared_secret'],
   KERBEROS: ['keytab'],
   OIDC: [],
+  SAML: ['private_key', 'next_private_key'],
 } as const satisfies Record<ExternalAuthType, readonly string[]>
 
 export const AUTH_DOMAIN_LANGUAGES = ['en', 'fr', 'de', 'es'] as const

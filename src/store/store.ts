@@ -221,6 +221,19 @@ export interface ProviderSessionRepository {
   remove(id: Id): Promise<boolean>
 }
 
+export interface UsedMessageRepository {
+  /**
+   * Notes messages as used until they end: `used` if one of them was used before, `full` if there is no room. Forgets those
+   * that have ended. Times in milliseconds since the epoch.
+   */
+  use(
+    digests: readonly Uint8Array[],
+    ends: number,
+    now: number,
+    limit: number,
+  ): Promise<'first' | 'used' | 'full'>
+}
+
 /** The second factor of a user, enrolled or about to be. Times are milliseconds since the epoch. */
 export interface StoredFactor {
   /** The sealed secret. */
@@ -1032,6 +1045,7 @@ export interface Store {
   idempotency: IdempotencyRepository
   signIns: SignInRepository
   providerSessions: ProviderSessionRepository
+  usedMessages: UsedMessageRepository
   tickets: TicketRepository
   invitations: InvitationRepository
   lockouts: LockoutRepository

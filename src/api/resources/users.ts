@@ -112,12 +112,8 @@ export function userResource(context: ResourceContext) {
     const found = names.map(async (one, at) => {
       if ((USER_AUTHS as readonly string[]).includes(one)) return one
       const auth = await referred(store.externalAuths, `user_auths/${at}`, one)
-      if (auth.type === 'OIDC')
-        throw fieldError(
-          'invalid_field',
-          `user_auths/${at}`,
-          `"${one}" takes tokens of persons of a domain only`,
-        )
+      if (auth.type === 'OIDC' || auth.type === 'SAML')
+        throw fieldError('invalid_field', `user_auths/${at}`, `"${one}" is a provider of persons of a domain only`)
       return auth.authenticationName
     })
     return [...new Set(await Promise.all(found))]

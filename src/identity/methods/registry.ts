@@ -11,6 +11,7 @@ import { LdapMethod } from './ldap/method.ts'
 import type { SignInMethod } from './method.ts'
 import { OidcMethod } from './oidc/method.ts'
 import { RadiusMethod } from './radius/method.ts'
+import { SamlMethod } from './saml/method.ts'
 import { TacacsMethod } from './tacacs/method.ts'
 
 /** Types of servers that can be asked. */
@@ -20,6 +21,7 @@ export const METHOD_TYPES = [
   'TACACS',
   'KERBEROS',
   'OIDC',
+  'SAML',
 ] as const satisfies readonly ExternalAuthType[]
 
 /** Most methods that are kept open. */
@@ -91,6 +93,11 @@ export class MethodRegistry {
       onFailure: (server: string, error: Error) => onFailure(auth.authenticationName, server, error),
     }
     if (auth.type === 'OIDC') return new OidcMethod({ ...common, auth })
+    if (auth.type === 'SAML') {
+      const [privateKey, nextPrivateKey] = [secret('private_key'), secret('next_private_key')]
+      const secrets = { ...(privateKey && { privateKey }), ...(nextPrivateKey && { nextPrivateKey }) }
+      return new SamlMethod({ ...common, auth, secrets })
+    }
     if (auth.type === 'KERBEROS') {
       const keytab = secret('keytab')
       const { now, onFailure } = common

@@ -493,6 +493,7 @@ export interface Schema {
   idempotency_claims: IdempotencyClaimRow
   sign_ins: SignInRow
   provider_sessions: ProviderSessionRow
+  used_messages: { digest: Uint8Array; end_time: number }
   tickets: TicketRow
   invitations: InvitationRow
   second_factors: SecondFactorRow
