@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { sealExternal } from '../../identity/external-secrets.ts'
+import { signingKeyFlaw } from '../../identity/methods/oidc/client.ts'
 import { METHOD_TYPES } from '../../identity/methods/registry.ts'
 import type { AuthDomain } from '../../model/external-auths.ts'
 import {
@@ -7,6 +8,7 @@ import {
   type ExternalAuth,
   type ExternalAuthType,
   type ExternalServer,
+  type OidcOptions,
 } from '../../model/external-auths.ts'
 import { nameKey } from '../../model/names.ts'
 import { type Id, USER_AUTHS } from '../../model/objects.ts'
@@ -40,7 +42,14 @@ import { issuerServer, Oidc, oidcOptionsOf, oidcShown } from '../schema/oidc-opt
 import { refuseBeyondOwn } from './users.ts'
 
 const MAX_SERVERS = 8
-const SECRETS = ['bind_password', 'client_key', 'shared_secret', 'keytab'] as const
+const SECRETS = [
+  'bind_password',
+  'client_key',
+  'shared_secret',
+  'keytab',
+  'client_secret',
+  'private_key',
+] as const
 /** Fields with the options of each type. */
 export const SECTIONS = {
   LDAP: 'ldap',
@@ -94,6 +103,8 @@ const Create = exact({
   client_key: secret('PEM of the key of ldap/client_certificate'),
   shared_secret: secret('secret that a RADIUS or TACACS+ server has for this client'),
   keytab: secret('base64 of the keytab with the key of kerberos/service_principal'),
+  client_secret: secret('secret of oidc/client_id at the issuer'),
+  private_key: secret('PEM of the key by which oidc/client_id proves itself at the issuer'),
 })
 const Update = partial(Create)
 const View = exact({
@@ -184,6 +195,7 @@ export function externalAuthResource(context: ResourceContext) {
         : undefined,
     )
     if (type === 'OIDC') {
+      if (body.private_key != null) check('private_key', signingKeyFlaw(Secret.of(body.private_key)))
       const options = oidcOptionsOf(body.oidc ?? {}, own?.type === 'OIDC' ? own.options : undefined)
       for (const [at, one] of options.scopes.entries()) {
         const profile = one.slice(one.lastIndexOf('=') + 1)
@@ -212,12 +224,16 @@ export function externalAuthResource(context: ResourceContext) {
     const accounting = body.radius?.accounting_port ?? undefined
     const isAccountedElsewhere =
       accounting !== undefined && !(old.type === 'RADIUS' && old.options.accountingPort === accounting)
+    const isOtherIssuer =
+      old.type === 'OIDC' && (change.options as OidcOptions).issuer !== old.options.issuer
     if (
       !isMoved &&
       body.ldap?.ca_certificates === undefined &&
       body.ldap?.server_name === undefined &&
       body.ldap?.security === undefined &&
       !isAccountedElsewhere &&
+      !isOtherIssuer &&
+      body.oidc?.ca_certificates === undefined &&
       body.tacacs?.allow_public_networks !== true
     )
       return
