@@ -324,7 +324,8 @@ export function resolveConfig(
     file,
     dataDir,
     hostname: content.hostname ?? surroundings.hostname,
-    site: content.site ?? siteOf(content.hostname ?? surroundings.hostname, https === 'off' ? 443 : https.port),
+    site:
+      content.site ?? siteOf(content.hostname ?? surroundings.hostname, https === 'off' ? 443 : https.port),
     listen: {
       ...(https === 'off' ? {} : { https: resolver.withTls('https', https) }),
       ...(ssh === 'off' ? {} : { ssh }),

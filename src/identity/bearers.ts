@@ -107,7 +107,9 @@ export class Bearers {
     const [domains, auths] = await Promise.all([authDomains.list(ALL), externalAuths.list(ALL)])
     return domains.items.flatMap((domain) =>
       auths.items.flatMap((auth) =>
-        auth.type === 'OIDC' && auth.options.audience !== '' && domain.externalAuthIds.includes(auth.id) ? [{ domain, auth }] : [],
+        auth.type === 'OIDC' && auth.options.audience !== '' && domain.externalAuthIds.includes(auth.id)
+          ? [{ domain, auth }]
+          : [],
       ),
     )
   }

@@ -7,9 +7,9 @@ import type { AuthDomain, ExternalAuth, OidcClient } from '../model/external-aut
 import type { Store } from '../store/store.ts'
 import { type Dialogue, Dialogues } from './dialogues.ts'
 import type { Client, Federated, FederatedOutcome } from './federated.ts'
-import type { MethodRegistry } from './methods/registry.ts'
-import { TokenError } from './methods/oidc/signed.ts'
 import type { RelyingParty } from './methods/oidc/relying-party.ts'
+import { TokenError } from './methods/oidc/signed.ts'
+import type { MethodRegistry } from './methods/registry.ts'
 import type { ProviderSessions } from './provider-sessions.ts'
 
 /** Milliseconds within which the browser has to be back from the provider. */
@@ -80,7 +80,9 @@ export class OidcSignIns {
     const [domains, auths] = await Promise.all([authDomains.list(ALL), externalAuths.list(ALL)])
     return auths.items.flatMap((auth) => {
       const client = auth.type === 'OIDC' ? auth.options.client : undefined
-      const [domain, ...others] = domains.items.filter(({ externalAuthIds }) => externalAuthIds.includes(auth.id))
+      const [domain, ...others] = domains.items.filter(({ externalAuthIds }) =>
+        externalAuthIds.includes(auth.id),
+      )
       return auth.type === 'OIDC' && client && domain && others.length === 0 ? [{ auth, client, domain }] : []
     })
   }
@@ -108,7 +110,8 @@ export class OidcSignIns {
     const state = parameters.getAll('state')
     const attempt = state.length === 1 ? this.#attempts.take(state[0]!, client.owner) : undefined
     const provider = await this.#provider(name)
-    if (!attempt || provider?.auth.id !== attempt.auth) return { result: 'stale', return: attempt?.return ?? '' }
+    if (!attempt || provider?.auth.id !== attempt.auth)
+      return { result: 'stale', return: attempt?.return ?? '' }
     const { federated } = this.#options
     const ended = async (outcome: Promise<FederatedOutcome>): Promise<Finished> => ({
       result: 'ended',
@@ -124,7 +127,8 @@ export class OidcSignIns {
     const answer = await party.redeem(parameters, { ...attempt, state: state[0]! })
     if (answer.result === 'denied') return { ...answer, return: attempt.return }
     if (answer.result === 'refused') return await ended(federated.refused(client, answer.reason))
-    if (answer.result === 'unavailable') return await ended(federated.unjudged(provider, client, answer.reason))
+    if (answer.result === 'unavailable')
+      return await ended(federated.unjudged(provider, client, answer.reason))
     const { person, subject, sid, tokens } = answer
     const lasts = tokens.refreshToken === undefined ? provider.client.lifetime * 60_000 : LONGEST_MS
     const session = { subject, tokens, ends: this.#options.now() + lasts, ...(sid !== undefined && { sid }) }
@@ -169,7 +173,10 @@ export class OidcSignIns {
    * provider and to the browser only. Returns the users.
    * @throws TokenError
    */
-  async frontChannel(name: string, { iss, sid }: { iss: string; sid: string }): Promise<string[] | undefined> {
+  async frontChannel(
+    name: string,
+    { iss, sid }: { iss: string; sid: string },
+  ): Promise<string[] | undefined> {
     const provider = await this.#provider(name)
     if (!provider) return undefined
     if (iss !== provider.auth.options.issuer) throw new TokenError('issuer', 'it is of another issuer')

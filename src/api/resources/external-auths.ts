@@ -224,8 +224,7 @@ export function externalAuthResource(context: ResourceContext) {
     const accounting = body.radius?.accounting_port ?? undefined
     const isAccountedElsewhere =
       accounting !== undefined && !(old.type === 'RADIUS' && old.options.accountingPort === accounting)
-    const isOtherIssuer =
-      old.type === 'OIDC' && (change.options as OidcOptions).issuer !== old.options.issuer
+    const isOtherIssuer = old.type === 'OIDC' && (change.options as OidcOptions).issuer !== old.options.issuer
     if (
       !isMoved &&
       body.ldap?.ca_certificates === undefined &&

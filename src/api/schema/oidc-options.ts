@@ -41,7 +41,10 @@ export const Oidc = partial(
       'SCOPE=PROFILE: the most that a token with the scope may do; empty: scopes say nothing',
       '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+=[A-Za-z0-9._-]+$',
     ),
-    client_id: line('name of this bastion as a client of the issuer; empty: nobody signs in there by browser', 255),
+    client_id: line(
+      'name of this bastion as a client of the issuer; empty: nobody signs in there by browser',
+      255,
+    ),
     client_authentication: oneOf(
       OIDC_CLIENT_AUTHENTICATIONS,
       'how the client proves itself: by client_secret (client_secret_basic unless given), by private_key, or not',

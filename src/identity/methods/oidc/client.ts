@@ -17,8 +17,13 @@ export interface ClientSecrets {
 const HEADERS = ['content-type', 'www-authenticate'] as const
 /** Statuses whose answers have no body. */
 const WITHOUT_BODY = [204, 205, 304]
-const KEYS = 'expected the PEM of a key without a passphrase: RSA of 2048 bits or more, P-256, P-384, P-521 or Ed25519'
-const CURVES: Readonly<Record<string, string>> = { prime256v1: 'P-256', secp384r1: 'P-384', secp521r1: 'P-521' }
+const KEYS =
+  'expected the PEM of a key without a passphrase: RSA of 2048 bits or more, P-256, P-384, P-521 or Ed25519'
+const CURVES: Readonly<Record<string, string>> = {
+  prime256v1: 'P-256',
+  secp384r1: 'P-384',
+  secp521r1: 'P-521',
+}
 
 /** Returns the client of an issuer, by its discovery document. @throws Error if its secret is missing, or no key */
 export function clientOf(

@@ -4,8 +4,8 @@ import type { CompactVerifyGetKey } from 'jose'
 import type { OidcClient } from '../../../model/external-auths.ts'
 import {
   audiencesOf,
-  type Claims,
   CLOCK_SKEW,
+  type Claims,
   checkAudience,
   checkSubject,
   checkTimes,
@@ -73,7 +73,11 @@ export async function judgeIdToken(
 const algorithmOf = (token: string): string => String(partOf(token, 0)['alg'])
 
 /** Compares `at_hash`: the left half of the hash that the signature's algorithm has (section 3.1.3.6). */
-function checkAccessToken({ at_hash: hash }: Claims, accessToken: string | undefined, algorithm: string): void {
+function checkAccessToken(
+  { at_hash: hash }: Claims,
+  accessToken: string | undefined,
+  algorithm: string,
+): void {
   if (hash === undefined || accessToken === undefined) return
   const bits = /(256|384|512)$/.exec(algorithm)?.[1] ?? '512'
   const digest = createHash(`sha${bits}`).update(accessToken).digest()
@@ -95,5 +99,6 @@ function checkAuthentication(
     throw new TokenError('context', `expected acr ${acrValues.join(' or ')}, got ${shown(acr)}`)
   const methods: unknown[] = Array.isArray(amr) ? amr : []
   const missing = amrValues.find((one) => !methods.includes(one))
-  if (missing !== undefined) throw new TokenError('methods', `expected amr with ${missing}, got ${shown(amr)}`)
+  if (missing !== undefined)
+    throw new TokenError('methods', `expected amr with ${missing}, got ${shown(amr)}`)
 }

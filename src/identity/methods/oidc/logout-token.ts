@@ -59,7 +59,8 @@ export class LogoutTokens {
     const isNamed = (value: unknown) => value === undefined || isText(value)
     if ((sub === undefined && sid === undefined) || !isNamed(sub) || !isNamed(sid))
       throw new TokenError('session', 'expected sub, sid or both')
-    const event = typeof events === 'object' && events !== null ? (events as Record<string, unknown>)[EVENT] : undefined
+    const event =
+      typeof events === 'object' && events !== null ? (events as Record<string, unknown>)[EVENT] : undefined
     if (typeof event !== 'object' || event === null || Array.isArray(event))
       throw new TokenError('event', `expected the event of a logout, got ${shown(events)}`)
     if (Object.hasOwn(claims, 'nonce')) throw new TokenError('no_nonce', 'it has a nonce, as an ID Token has')

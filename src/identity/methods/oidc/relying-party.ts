@@ -96,11 +96,12 @@ export class RelyingParty {
     const { nonce, redirectUri, state: expectedState, verifier: pkceCodeVerifier } = attempt
     try {
       const client = await this.#client()
-      const answer = await openid.authorizationCodeGrant(
-        client,
-        new URL(`${redirectUri}?${parameters}`),
-        { expectedNonce: nonce, expectedState, pkceCodeVerifier, idTokenExpected: true },
-      )
+      const answer = await openid.authorizationCodeGrant(client, new URL(`${redirectUri}?${parameters}`), {
+        expectedNonce: nonce,
+        expectedState,
+        pkceCodeVerifier,
+        idTokenExpected: true,
+      })
       const { access_token: accessToken, id_token: idToken = '', refresh_token: refreshToken } = answer
       const claims = await this.#judged(idToken, { nonce, accessToken })
       const subject = String(claims['sub'])
