@@ -7,6 +7,7 @@ import type { AuthDomain, ExternalAuth, OidcClient } from '../model/external-aut
 import type { Store } from '../store/store.ts'
 import { type Dialogue, Dialogues } from './dialogues.ts'
 import type { Client, Federated, FederatedOutcome } from './federated.ts'
+import { OidcMethod } from './methods/oidc/method.ts'
 import type { RelyingParty } from './methods/oidc/relying-party.ts'
 import { TokenError } from './methods/oidc/signed.ts'
 import type { MethodRegistry } from './methods/registry.ts'
@@ -194,9 +195,9 @@ export class OidcSignIns {
 
   /** @throws Error if its secrets cannot be opened */
   async #party({ auth, domain }: Provider): Promise<RelyingParty> {
-    const { relyingParty } = await this.#options.registry.of(auth, domain.attributes)
-    if (!relyingParty) throw new Error(`${auth.authenticationName} is no client of its issuer`)
-    return relyingParty
+    const method = await this.#options.registry.of(auth, domain.attributes)
+    if (method instanceof OidcMethod && method.relyingParty) return method.relyingParty
+    throw new Error(`${auth.authenticationName} is no client of its issuer`)
   }
 }
 
