@@ -295,8 +295,9 @@ export class Identities {
         // Not held while a person types: each answer is an attempt, and the dialogue has one failure at most.
         await this.#attempts.cancel(attempt)
         const challenge = this.#dialogues.open({ ...dialogue, round })
-        const { message, uri, prompts } = round
-        return { result: 'challenge', challenge, message, ...(uri !== undefined && { uri }), prompts }
+        const { message, uri, form, prompts } = round
+        const shown = { message, ...(uri !== undefined && { uri }), ...(form && { form }), prompts }
+        return { result: 'challenge', challenge, ...shown }
       }
     }
   }

@@ -3,6 +3,7 @@ import type { Id, User } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { AuthorityFlaw } from './authorities.ts'
 import type { MethodPrompt, MethodRefusal } from './methods/method.ts'
+import type { RoundForm } from './round-form.ts'
 import type { SignedRequest } from './signature.ts'
 import type { StandingFlaw } from './standing.ts'
 
@@ -88,6 +89,7 @@ export type Outcome =
       challenge: string
       message: string
       uri?: string
+      form?: RoundForm
       prompts: readonly MethodPrompt[]
     }
   /** No server could judge, which counts as no failure. `server`: name of the external authentication. */

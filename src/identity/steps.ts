@@ -1,6 +1,7 @@
 /** Steps of a sign-in, each of which may need further rounds with the user before it has its result. */
 import type { Secret } from '../model/secret.ts'
 import type { MethodPrompt } from './methods/method.ts'
+import type { RoundForm } from './round-form.ts'
 import type { Refusal } from './sign-in.ts'
 
 export type Step<T> =
@@ -15,6 +16,7 @@ export interface Round<T> {
   message: string
   /** An URI for an authenticator, to be shown as a QR code, too. */
   uri?: string
+  form?: RoundForm
   prompts: readonly MethodPrompt[]
   next(answers: readonly Secret[]): Promise<Step<T>>
   close(): void
@@ -30,6 +32,7 @@ export async function andThen<T, U>(step: Step<T>, next: (value: T) => Promise<S
     round: {
       message: round.message,
       ...(round.uri !== undefined && { uri: round.uri }),
+      ...(round.form && { form: round.form }),
       prompts: round.prompts,
       next: async (answers) => andThen(await round.next(answers), next),
       close: () => round.close(),

@@ -38,6 +38,16 @@ export async function authenticate(context: Context, request: FastifyRequest): P
   return byCookie(context, request, token)
 }
 
+/**
+ * Returns the caller of a page, by the cookie alone: other headers that sign in are for programs.
+ * @throws ApiError `authentication_required`
+ */
+export async function authenticateBrowser(context: Context, request: FastifyRequest): Promise<Caller> {
+  const token = request.cookies[SESSION_COOKIE]
+  if (token === undefined) throw new ApiError('authentication_required')
+  return await byCookie(context, request, token)
+}
+
 /** Returns the text of a header's bytes, which Node shows as Latin-1: UTF-8 if they are that, else Latin-1. */
 function textOf(header: string): string {
   const bytes = Buffer.from(header, 'latin1')
