@@ -723,6 +723,7 @@ export class Broker {
       trials: new Trials({ store: this.#parts.store, registry: this.#parts.methods, now: Date.now }),
       bearers: this.#parts.bearers,
       federated: this.#parts.federated,
+      oidcSignIns: this.#parts.oidcSignIns,
       providerSessions: this.#parts.providerSessions,
       passwords: this.#parts.passwords,
       factors: this.#parts.factors,

@@ -7,6 +7,7 @@ import { External } from '../identity/external.ts'
 import { Federated } from '../identity/federated.ts'
 import { sealClearHashes } from '../identity/hashes.ts'
 import { MethodRegistry } from '../identity/methods/registry.ts'
+import { OidcSignIns } from '../identity/oidc-sign-ins.ts'
 import { PasswordHasher } from '../identity/password.ts'
 import { PasswordPolicy } from '../identity/policy.ts'
 import { ProviderSessions } from '../identity/provider-sessions.ts'
@@ -32,6 +33,7 @@ export interface Foundation {
   bearers: Bearers
   federated: Federated
   providerSessions: ProviderSessions
+  oidcSignIns: OidcSignIns
   recordingService: RecordingService
   /** Closes the store; nothing of this may be used afterwards. */
   close(): Promise<void>
@@ -71,6 +73,14 @@ export async function openFoundation(
     const shownTickets = new ShownTickets({ store, registry: methods, external, identities })
     const providerSessions = new ProviderSessions({ store, vault, now: Date.now })
     const federated = new Federated({ external, identities, sessions: providerSessions })
+    const oidcSignIns = new OidcSignIns({
+      store,
+      registry: methods,
+      federated,
+      sessions: providerSessions,
+      site: config.site,
+      now: Date.now,
+    })
     const bearers = new Bearers({ store, registry: methods, now: Date.now })
     const { objectStore } = config.recordings
     const recordingService = new RecordingService({
@@ -99,6 +109,7 @@ export async function openFoundation(
       bearers,
       federated,
       providerSessions,
+      oidcSignIns,
       recordingService,
       close,
     }

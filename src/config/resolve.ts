@@ -324,6 +324,8 @@ export function resolveConfig(
     file,
     dataDir,
     hostname: content.hostname ?? surroundings.hostname,
+    site:
+      content.site ?? siteOf(content.hostname ?? surroundings.hostname, https === 'off' ? 443 : https.port),
     listen: {
       ...(https === 'off' ? {} : { https: resolver.withTls('https', https) }),
       ...(ssh === 'off' ? {} : { ssh }),
@@ -387,4 +389,9 @@ export function resolveConfig(
     },
   }
   return { config: { ...config, secretFiles: [...resolver.secretFiles] }, problems: resolver.problems }
+}
+
+/** Returns the origin of a host's port of HTTPS. */
+function siteOf(hostname: string, port: number): string {
+  return new URL(`https://${hostname}:${port}`).origin
 }

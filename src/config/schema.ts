@@ -168,6 +168,14 @@ export const ConfigSchema = Type.Object(
         description: "how clients name this broker; default: the system's host name",
       }),
     ),
+    site: Type.Optional(
+      Type.String({
+        pattern: '^https://[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?(:[1-9][0-9]{0,4})?$',
+        title: 'an https origin',
+        description:
+          'where browsers reach this broker, in lower case; default: https, the hostname and the port of listen.https',
+      }),
+    ),
     listen: Listen,
     ssh: Type.Object(
       {

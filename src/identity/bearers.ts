@@ -6,7 +6,7 @@ import type { AuthDomain, ExternalAuth } from '../model/external-auths.ts'
 import type { User } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 import type { BearerAnswer } from './methods/method.ts'
-import { readClaims } from './methods/oidc/token.ts'
+import { readClaims } from './methods/oidc/signed.ts'
 import type { MethodRegistry } from './methods/registry.ts'
 import { flawOfStanding } from './standing.ts'
 
@@ -107,7 +107,9 @@ export class Bearers {
     const [domains, auths] = await Promise.all([authDomains.list(ALL), externalAuths.list(ALL)])
     return domains.items.flatMap((domain) =>
       auths.items.flatMap((auth) =>
-        auth.type === 'OIDC' && domain.externalAuthIds.includes(auth.id) ? [{ domain, auth }] : [],
+        auth.type === 'OIDC' && auth.options.audience !== '' && domain.externalAuthIds.includes(auth.id)
+          ? [{ domain, auth }]
+          : [],
       ),
     )
   }

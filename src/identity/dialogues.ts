@@ -32,12 +32,17 @@ export class Dialogues<D extends Dialogue> {
   readonly #kept = new Map<string, Kept<D>>()
   readonly #now: () => number
   readonly #onEnded: (dialogue: D) => void
+  readonly #lastsMs: number
   #timer: NodeJS.Timeout | undefined
 
-  /** `now` returns milliseconds since the epoch. `onEnded` is called with each one that ends without an answer. */
-  constructor(now: () => number, onEnded: (dialogue: D) => void) {
+  /**
+   * `now` returns milliseconds since the epoch. `onEnded` is called with each one that ends without an answer, after
+   * `lastsMs` milliseconds at the latest.
+   */
+  constructor(now: () => number, onEnded: (dialogue: D) => void, lastsMs = DIALOGUE_MS) {
     this.#now = now
     this.#onEnded = onEnded
+    this.#lastsMs = lastsMs
   }
 
   get size(): number {
@@ -56,7 +61,7 @@ export class Dialogues<D extends Dialogue> {
     else if (MAX_OF_NETWORK <= near.length) this.end(near[0]![0])
     else if (MAX_DIALOGUES <= this.#kept.size && oldest !== undefined) this.end(oldest)
     const id = randomBytes(16).toString('base64url')
-    this.#kept.set(id, { dialogue, ends: this.#now() + DIALOGUE_MS })
+    this.#kept.set(id, { dialogue, ends: this.#now() + this.#lastsMs })
     this.#arm()
     return id
   }
@@ -85,7 +90,7 @@ export class Dialogues<D extends Dialogue> {
     const now = this.#now()
     for (const [id, { ends }] of this.#kept) {
       // A clock that was set back ends them too.
-      if (now < ends && ends <= now + DIALOGUE_MS) break
+      if (now < ends && ends <= now + this.#lastsMs) break
       this.end(id)
     }
   }
@@ -97,6 +102,6 @@ export class Dialogues<D extends Dialogue> {
       this.#timer = undefined
       this.#endOld()
       this.#arm()
-    }, DIALOGUE_MS / 10).unref()
+    }, this.#lastsMs / 10).unref()
   }
 }

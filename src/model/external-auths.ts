@@ -82,10 +82,13 @@ export interface KerberosOptions {
 export interface OidcOptions {
   /** https URL, as `iss` of each token has it. */
   issuer: string
-  /** Value that `aud` of each token must hold. */
+  /** Value that `aud` of each access token must hold. Empty: access tokens are not taken. */
   audience: string
-  /** `at+jwt`: access tokens of RFC 9068. `jwt`: others, such as those of jobs, which must be bound by claims. */
-  tokenType: 'at+jwt' | 'jwt'
+  /**
+   * `at+jwt`: access tokens of RFC 9068. `jwt`: others, such as those of jobs, which must be bound by claims. `opaque`: the
+   * issuer is asked about each (RFC 7662).
+   */
+  tokenType: 'at+jwt' | 'jwt' | 'opaque'
   /** Claim with the name. */
   userClaim: string
   /** Each `CLAIM=VALUE`: all these claims, each with one of its values. */
@@ -94,6 +97,36 @@ export interface OidcOptions {
   scopes: string[]
   /** PEM; absent: the system's authorities. */
   caCertificates?: string
+  /** Absent: nobody signs in there by browser. */
+  client?: OidcClient
+}
+
+export const OIDC_CLIENT_AUTHENTICATIONS = [
+  'client_secret_basic',
+  'client_secret_post',
+  'private_key_jwt',
+  'none',
+] as const
+export const OIDC_PROMPTS = ['login', 'select_account', 'consent'] as const
+
+/** The bastion as a client of the issuer, for sign-ins by browser. */
+export interface OidcClient {
+  /** `client_id`. */
+  id: string
+  authentication: (typeof OIDC_CLIENT_AUTHENTICATIONS)[number]
+  /** Scopes that are asked for, `openid` among them. */
+  scopes: string[]
+  /** One of them has to be the `acr` of the ID Token. Empty: any. */
+  acrValues: string[]
+  /** All of them have to be in `amr` of the ID Token. */
+  amrValues: string[]
+  /** Seconds since the person was authenticated at the issuer, at most. */
+  maxAge?: number
+  prompt?: (typeof OIDC_PROMPTS)[number]
+  /** Whether a logout at the issuer ends sessions, too, and not only sign-ins at the API and its pages. */
+  logoutEndsSessions: boolean
+  /** Minutes for which a sign-in counts, with all that rests on it, if the issuer gives no refresh token. */
+  lifetime: number
 }
 
 export const SAML_BINDINGS = ['redirect', 'post'] as const
@@ -149,7 +182,7 @@ export const EXTERNAL_AUTH_SECRETS = {
   RADIUS: ['shared_secret'],
   TACACS: ['shared_secret'],
   KERBEROS: ['keytab'],
-  OIDC: [],
+  OIDC: ['client_secret', 'private_key'],
   SAML: ['private_key', 'next_private_key'],
 } as const satisfies Record<ExternalAuthType, readonly string[]>
 

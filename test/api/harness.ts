@@ -22,6 +22,7 @@ import { External } from '../../src/identity/external.ts'
 import { Federated } from '../../src/identity/federated.ts'
 import { sealHash } from '../../src/identity/hashes.ts'
 import { MethodRegistry } from '../../src/identity/methods/registry.ts'
+import { OidcSignIns } from '../../src/identity/oidc-sign-ins.ts'
 import { ProviderSessions } from '../../src/identity/provider-sessions.ts'
 import { SecondFactors } from '../../src/identity/second-factor/second-factors.ts'
 import { SharedLockout } from '../../src/identity/shared-lockout.ts'
@@ -42,6 +43,9 @@ import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
 import { documentCheck } from './reference/document.ts'
 
 export const ADMIN = { user: 'admin', password: 'correct horse battery staple' }
+
+/** Origin of the pages. */
+export const SITE = 'https://bastion.lab'
 
 export interface Answer {
   status: number
@@ -155,6 +159,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
   const registry = new MethodRegistry({ store, vault, now: Date.now, onFailure: () => undefined })
   const external = new External({ store, registry })
   const providerSessions = new ProviderSessions({ store, vault, now: () => clock.now })
+  const federated = new Federated({ external, identities, sessions: providerSessions })
   const api = await createApi({
     store,
     vault,
@@ -169,8 +174,16 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       external,
     }),
     bearers: new Bearers({ store, registry, now: Date.now }),
-    federated: new Federated({ external, identities, sessions: providerSessions }),
+    federated,
     providerSessions,
+    oidcSignIns: new OidcSignIns({
+      store,
+      registry,
+      federated,
+      sessions: providerSessions,
+      site: SITE,
+      now: Date.now,
+    }),
     factors,
     trials: new Trials({ store, registry, now: () => clock.now }),
     audit: heardAudit,

@@ -21,6 +21,7 @@ import type { Basis } from '../../identity/basis.ts'
 import type { Bearers } from '../../identity/bearers.ts'
 import type { Identities } from '../../identity/chain.ts'
 import type { Federated } from '../../identity/federated.ts'
+import type { OidcSignIns } from '../../identity/oidc-sign-ins.ts'
 import type { PasswordHasher } from '../../identity/password.ts'
 import type { ProviderSessions } from '../../identity/provider-sessions.ts'
 import type { SecondFactors } from '../../identity/second-factor/second-factors.ts'
@@ -79,6 +80,7 @@ export interface ApiDeps {
   identities: Pick<Identities, 'authenticate' | 'answer' | 'abandon'>
   bearers: Pick<Bearers, 'judge'>
   federated: Federated
+  oidcSignIns: OidcSignIns
   providerSessions: ProviderSessions
   shownTickets: Pick<ShownTickets, 'areTaken' | 'negotiate'>
   trials: Pick<Trials, 'ofAuth' | 'ofDomain'>

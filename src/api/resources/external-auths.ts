@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { sealExternal } from '../../identity/external-secrets.ts'
+import { signingKeyFlaw } from '../../identity/methods/oidc/client.ts'
 import { METHOD_TYPES } from '../../identity/methods/registry.ts'
 import type { AuthDomain } from '../../model/external-auths.ts'
 import {
@@ -7,6 +8,7 @@ import {
   type ExternalAuth,
   type ExternalAuthType,
   type ExternalServer,
+  type OidcOptions,
 } from '../../model/external-auths.ts'
 import { nameKey } from '../../model/names.ts'
 import { type Id, USER_AUTHS } from '../../model/objects.ts'
@@ -47,6 +49,7 @@ const SECRETS = [
   'client_key',
   'shared_secret',
   'keytab',
+  'client_secret',
   'private_key',
   'next_private_key',
 ] as const
@@ -105,7 +108,10 @@ const Create = exact({
   client_key: secret('PEM of the key of ldap/client_certificate'),
   shared_secret: secret('secret that a RADIUS or TACACS+ server has for this client'),
   keytab: secret('base64 of the keytab with the key of kerberos/service_principal'),
-  private_key: secret('PEM of the key of saml/own_certificate'),
+  client_secret: secret('secret of oidc/client_id at the issuer'),
+  private_key: secret(
+    'PEM of the key by which oidc/client_id proves itself at the issuer, or of saml/own_certificate',
+  ),
   next_private_key: secret('PEM of the key of saml/next_certificate'),
 })
 const Update = partial(Create)
@@ -200,6 +206,7 @@ export function externalAuthResource(context: ResourceContext) {
         : undefined,
     )
     if (type === 'OIDC') {
+      if (body.private_key != null) check('private_key', signingKeyFlaw(Secret.of(body.private_key)))
       const options = oidcOptionsOf(body.oidc ?? {}, own?.type === 'OIDC' ? own.options : undefined)
       for (const [at, one] of options.scopes.entries()) {
         const profile = one.slice(one.lastIndexOf('=') + 1)
@@ -237,12 +244,15 @@ export function externalAuthResource(context: ResourceContext) {
     const accounting = body.radius?.accounting_port ?? undefined
     const isAccountedElsewhere =
       accounting !== undefined && !(old.type === 'RADIUS' && old.options.accountingPort === accounting)
+    const isOtherIssuer = old.type === 'OIDC' && (change.options as OidcOptions).issuer !== old.options.issuer
     if (
       !isMoved &&
       body.ldap?.ca_certificates === undefined &&
       body.ldap?.server_name === undefined &&
       body.ldap?.security === undefined &&
       !isAccountedElsewhere &&
+      !isOtherIssuer &&
+      body.oidc?.ca_certificates === undefined &&
       body.tacacs?.allow_public_networks !== true
     )
       return

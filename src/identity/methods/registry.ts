@@ -92,11 +92,15 @@ export class MethodRegistry {
       now,
       onFailure: (server: string, error: Error) => onFailure(auth.authenticationName, server, error),
     }
-    if (auth.type === 'OIDC') return new OidcMethod({ ...common, auth })
     if (auth.type === 'SAML') {
       const [privateKey, nextPrivateKey] = [secret('private_key'), secret('next_private_key')]
       const secrets = { ...(privateKey && { privateKey }), ...(nextPrivateKey && { nextPrivateKey }) }
       return new SamlMethod({ ...common, auth, secrets })
+    }
+    if (auth.type === 'OIDC') {
+      const [clientSecret, privateKey] = [secret('client_secret'), secret('private_key')]
+      const secrets = { ...(clientSecret && { clientSecret }), ...(privateKey && { privateKey }) }
+      return new OidcMethod({ ...common, auth, secrets })
     }
     if (auth.type === 'KERBEROS') {
       const keytab = secret('keytab')

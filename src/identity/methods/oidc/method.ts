@@ -1,16 +1,19 @@
-/** Sign-in by access tokens of an issuer. It proves no passwords. */
+/** Sign-ins at an issuer: by access tokens, and by browser. It proves no passwords. */
 import type { AuthDomainAttributes, ExternalAuth } from '../../../model/external-auths.ts'
 import type { BearerAnswer, MethodAnswer, SignInMethod, TestStep } from '../method.ts'
+import type { ClientSecrets } from './client.ts'
 import { getJson } from './https-json.ts'
 import { Issuer, IssuerError } from './issuer.ts'
 import { isMultiFactor, personOf, scopesOf } from './person.ts'
+import { RelyingParty } from './relying-party.ts'
 import { judgeToken } from './token.ts'
 
-const NO_PASSWORDS = 'persons of this domain sign in by tokens of its issuer, not by passwords'
+const NO_PASSWORDS = 'persons of this domain sign in at its issuer, not by passwords'
 
 export interface OidcSettings {
   auth: Extract<ExternalAuth, { type: 'OIDC' }>
   attributes: AuthDomainAttributes
+  secrets: ClientSecrets
   /** Milliseconds since the epoch. */
   now: () => number
   /** Told each failure of the issuer. */
@@ -21,17 +24,26 @@ export class OidcMethod implements SignInMethod {
   readonly #settings: OidcSettings
   readonly #issuer: Issuer
   readonly #closed = new AbortController()
+  /** Absent unless the bastion is a client of the issuer. */
+  readonly relyingParty?: RelyingParty
 
   constructor(settings: OidcSettings) {
+    const { attributes, now, secrets } = settings
     const { options, timeoutMs } = settings.auth
-    const { issuer, caCertificates } = options
+    const { client, issuer, caCertificates } = options
+    const source = { caCertificates, timeoutMs }
+    const { signal } = this.#closed
     this.#settings = settings
     this.#issuer = new Issuer({
       issuer,
-      get: (url) => getJson(url, { caCertificates, timeoutMs }, this.#closed.signal),
+      get: (url) => getJson(url, source, signal),
       now: () => performance.now(),
       onFailure: (error) => settings.onFailure(issuer, error),
     })
+    if (client) {
+      const common = { attributes, client, issuer: this.#issuer, now, options, secrets, signal, source }
+      this.relyingParty = new RelyingParty(common)
+    }
   }
 
   async bear(token: string): Promise<BearerAnswer> {
