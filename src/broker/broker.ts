@@ -724,6 +724,7 @@ export class Broker {
       bearers: this.#parts.bearers,
       federated: this.#parts.federated,
       oidcSignIns: this.#parts.oidcSignIns,
+      samlSignIns: this.#parts.samlSignIns,
       providerSessions: this.#parts.providerSessions,
       passwords: this.#parts.passwords,
       factors: this.#parts.factors,

@@ -1,5 +1,6 @@
 /** The lowest parts of the broker, which the command line beside it uses too. */
 import type { Config } from '../config/config.ts'
+import { randomBytes } from 'node:crypto'
 import { openDataFolder, shareKeys } from '../host/data-folder.ts'
 import { Bearers } from '../identity/bearers.ts'
 import { Identities } from '../identity/chain.ts'
@@ -11,6 +12,7 @@ import { OidcSignIns } from '../identity/oidc-sign-ins.ts'
 import { PasswordHasher } from '../identity/password.ts'
 import { PasswordPolicy } from '../identity/policy.ts'
 import { ProviderSessions } from '../identity/provider-sessions.ts'
+import { SamlSignIns } from '../identity/saml-sign-ins.ts'
 import { SecondFactors } from '../identity/second-factor/second-factors.ts'
 import { SharedLockout } from '../identity/shared-lockout.ts'
 import { ShownTickets } from '../identity/shown-tickets.ts'
@@ -34,6 +36,7 @@ export interface Foundation {
   federated: Federated
   providerSessions: ProviderSessions
   oidcSignIns: OidcSignIns
+  samlSignIns: SamlSignIns
   recordingService: RecordingService
   /** Closes the store; nothing of this may be used afterwards. */
   close(): Promise<void>
@@ -81,6 +84,15 @@ export async function openFoundation(
       site: config.site,
       now: Date.now,
     })
+    const samlSignIns = new SamlSignIns({
+      store,
+      registry: methods,
+      federated,
+      sessions: providerSessions,
+      site: config.site,
+      now: Date.now,
+      randomBytes,
+    })
     const bearers = new Bearers({ store, registry: methods, now: Date.now })
     const { objectStore } = config.recordings
     const recordingService = new RecordingService({
@@ -110,6 +122,7 @@ export async function openFoundation(
       federated,
       providerSessions,
       oidcSignIns,
+      samlSignIns,
       recordingService,
       close,
     }

@@ -69,20 +69,21 @@ export class ProviderSessions {
 
   /**
    * Ends the sessions that the provider has ended, by its subject, its sid, or both. `endsAll`: all that rests on them, not
-   * only sign-ins by cookie. Returns the users.
+   * only sign-ins by cookie. `announce` is called with the users before.
    */
   async loggedOut(
     externalAuthId: Id,
     named: { subject?: string; sid?: string },
     endsAll: boolean,
-  ): Promise<Id[]> {
+    announce: (userIds: readonly Id[]) => Promise<void>,
+  ): Promise<void> {
     const { providerSessions } = this.#options.store
     const sessions = await providerSessions.named(externalAuthId, named)
+    await announce([...new Set(sessions.map(({ userId }) => userId))])
     for (const { id } of sessions) {
       if (endsAll) await providerSessions.remove(id)
       else await providerSessions.signOut(id)
     }
-    return [...new Set(sessions.map(({ userId }) => userId))]
   }
 
   #sealed(id: Id, tokens: ProviderTokens): Uint8Array {

@@ -54,7 +54,7 @@ export type SamlFinished =
   | { result: 'unknown' }
 export type SamlLoggedOut =
   /** The identity provider has asked for it. `message`: the answer; absent if it has no place for one. */
-  | { result: 'obeyed'; users: Id[]; message?: Outgoing }
+  | { result: 'obeyed'; message?: Outgoing }
   /** It has obeyed. */
   | { result: 'ended' }
   | { result: 'refused'; detail: string }
@@ -183,8 +183,13 @@ export class SamlSignIns {
     return await (await this.#partyOf(auth, {})).signOut(this.#urls(auth), request)
   }
 
-  /** Judges a message of a sign-out, and obeys. */
-  async loggedOut(name: string, incoming: Incoming, browser: string | undefined): Promise<SamlLoggedOut> {
+  /** Judges a message of a sign-out, and obeys. `announce` is called with the users before. */
+  async loggedOut(
+    name: string,
+    incoming: Incoming,
+    browser: string | undefined,
+    announce: (userIds: readonly Id[]) => Promise<void>,
+  ): Promise<SamlLoggedOut> {
     const provider = await this.#provider(name)
     if (!provider) return { result: 'unknown' }
     const { auth } = provider
@@ -199,10 +204,7 @@ export class SamlSignIns {
       const { id, nameId, sessionIndexes } = logout.request
       const subject = subjectOf(nameId)
       const named = sessionIndexes.length === 0 ? [{ subject }] : sessionIndexes.map((sid) => ({ subject, sid }))
-      const users = new Set<Id>()
-      for (const one of named) {
-        for (const user of await sessions.loggedOut(auth.id, one, auth.options.logoutEndsSessions)) users.add(user)
-      }
+      for (const one of named) await sessions.loggedOut(auth.id, one, auth.options.logoutEndsSessions, announce)
       const { relayState } = logout
       const answer = {
         id: `_${Buffer.from(randomBytes(20)).toString('hex')}`,
@@ -210,7 +212,7 @@ export class SamlSignIns {
         ...(relayState !== undefined && { relayState }),
       }
       const message = await party.loggedOut(urls, answer)
-      return { result: 'obeyed', users: [...users], ...(message && { message }) }
+      return { result: 'obeyed', ...(message && { message }) }
     } catch (error) {
       if (error instanceof SamlError || error instanceof IdpError) return { result: 'refused', detail: error.message }
       throw error

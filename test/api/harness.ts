@@ -24,6 +24,7 @@ import { sealHash } from '../../src/identity/hashes.ts'
 import { MethodRegistry } from '../../src/identity/methods/registry.ts'
 import { OidcSignIns } from '../../src/identity/oidc-sign-ins.ts'
 import { ProviderSessions } from '../../src/identity/provider-sessions.ts'
+import { SamlSignIns } from '../../src/identity/saml-sign-ins.ts'
 import { SecondFactors } from '../../src/identity/second-factor/second-factors.ts'
 import { SharedLockout } from '../../src/identity/shared-lockout.ts'
 import { ShownTickets } from '../../src/identity/shown-tickets.ts'
@@ -183,6 +184,15 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       sessions: providerSessions,
       site: SITE,
       now: Date.now,
+    }),
+    samlSignIns: new SamlSignIns({
+      store,
+      registry,
+      federated,
+      sessions: providerSessions,
+      site: SITE,
+      now: Date.now,
+      randomBytes,
     }),
     factors,
     trials: new Trials({ store, registry, now: () => clock.now }),

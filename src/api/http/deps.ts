@@ -24,6 +24,7 @@ import type { Federated } from '../../identity/federated.ts'
 import type { OidcSignIns } from '../../identity/oidc-sign-ins.ts'
 import type { PasswordHasher } from '../../identity/password.ts'
 import type { ProviderSessions } from '../../identity/provider-sessions.ts'
+import type { SamlSignIns } from '../../identity/saml-sign-ins.ts'
 import type { SecondFactors } from '../../identity/second-factor/second-factors.ts'
 import type { ShownTickets } from '../../identity/shown-tickets.ts'
 import type { Trials } from '../../identity/trials.ts'
@@ -81,6 +82,7 @@ export interface ApiDeps {
   bearers: Pick<Bearers, 'judge'>
   federated: Federated
   oidcSignIns: OidcSignIns
+  samlSignIns: SamlSignIns
   providerSessions: ProviderSessions
   shownTickets: Pick<ShownTickets, 'areTaken' | 'negotiate'>
   trials: Pick<Trials, 'ofAuth' | 'ofDomain'>
