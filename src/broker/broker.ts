@@ -41,6 +41,7 @@ import type { Logger } from '../host/log.ts'
 import { openAuthorities } from '../identity/authorities.ts'
 import { forgeableServers } from '../identity/methods/radius/forgeable.ts'
 import { PersonCheck } from '../identity/person-check.ts'
+import { parsePublicKey } from '../identity/public-key.ts'
 import { Trials } from '../identity/trials.ts'
 import { Slack } from '../memory/slack.ts'
 import { placeText } from '../model/database.ts'
@@ -393,7 +394,10 @@ export class Broker {
 
   async start(): Promise<void> {
     const { config, logger, version, say } = this.#options
-    this.#parts.identities.authorities = openAuthorities(config.ssh)
+    this.#parts.identities.authorities = openAuthorities(
+      config.ssh,
+      parsePublicKey(this.#parts.userAuthority.blob),
+    )
     this.#gate.hostTrust = openHostTrust(config)
     this.#gate.tickets.lifetime = config.ticketLifetime
     this.#unacknowledged = await openUnacknowledged()
@@ -727,6 +731,8 @@ export class Broker {
       samlSignIns: this.#parts.samlSignIns,
       providerSessions: this.#parts.providerSessions,
       passwords: this.#parts.passwords,
+      userAuthority: this.#parts.userAuthority,
+      certificateLifetime: () => this.#config.signIn.certificateLifetime,
       factors: this.#parts.factors,
       audit: this.#audit,
       sessionControl: this.#gate,
@@ -867,7 +873,7 @@ export class Broker {
       this.#options.logger.warn(unwise)
     const hostTrust = openHostTrust(config)
     const changeFronts = await this.#fronts?.prepareReload(config)
-    const authorities = openAuthorities(config.ssh)
+    const authorities = openAuthorities(config.ssh, parsePublicKey(this.#parts.userAuthority.blob))
     const tls =
       this.#api && config.listen.https
         ? await this.#keys.tls('https', config.hostname, config.listen.https)

@@ -19,6 +19,8 @@ import { ShownTickets } from '../identity/shown-tickets.ts'
 import { openBucket } from '../recording-service/bucket.ts'
 import { openRecordingKeys, RecordingService } from '../recording-service/service.ts'
 import type { Store } from '../store/store.ts'
+import type { Authority } from '../vault/authority.ts'
+import { openUserAuthority } from '../vault/user-authority.ts'
 import { openVault, type Vault } from '../vault/vault.ts'
 import { openDatabase, requireOwnDatabase } from './database.ts'
 
@@ -37,6 +39,8 @@ export interface Foundation {
   providerSessions: ProviderSessions
   oidcSignIns: OidcSignIns
   samlSignIns: SamlSignIns
+  /** Certifies SSH keys of users. */
+  userAuthority: Authority
   recordingService: RecordingService
   /** Closes the store; nothing of this may be used afterwards. */
   close(): Promise<void>
@@ -72,7 +76,9 @@ export async function openFoundation(
       vault,
       external,
       factors,
+      store,
     )
+    const userAuthority = await openUserAuthority(store.settings, vault)
     const shownTickets = new ShownTickets({ store, registry: methods, external, identities })
     const providerSessions = new ProviderSessions({ store, vault, now: Date.now })
     const federated = new Federated({ external, identities, sessions: providerSessions })
@@ -123,6 +129,7 @@ export async function openFoundation(
       providerSessions,
       oidcSignIns,
       samlSignIns,
+      userAuthority,
       recordingService,
       close,
     }

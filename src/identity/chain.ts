@@ -13,6 +13,7 @@ import { BusyError } from './errors.ts'
 import { attemptOf, type External } from './external.ts'
 import { type HashSeal, openHash, sealHash } from './hashes.ts'
 import { Keys } from './keys.ts'
+import type { OwnCertificates } from './own-certificate.ts'
 import type { PasswordHasher } from './password.ts'
 import { isSound, type Place, placeOf, serversOf, splitDomain } from './places.ts'
 import type { SecondFactors } from './second-factor/second-factors.ts'
@@ -62,6 +63,7 @@ export class Identities {
     vault: HashSeal,
     external?: External,
     factors?: Pick<SecondFactors, 'after'>,
+    certificates?: OwnCertificates,
   ) {
     this.#users = users
     this.#passwords = passwords
@@ -70,7 +72,7 @@ export class Identities {
     this.#now = now
     this.#external = external
     this.#factors = factors
-    this.#keys = new Keys({ external, authorities: () => this.authorities, now })
+    this.#keys = new Keys({ external, certificates, authorities: () => this.authorities, now })
     this.#dialogues = new Dialogues(now, (dialogue) => this.#abandoned(dialogue))
   }
 

@@ -59,6 +59,8 @@ export type Refusal =
   | 'used_code'
   /** Wrong codes in a row, from whichever addresses. */
   | 'too_many_codes'
+  /** A certificate that was made here, and has been withdrawn, or is not this user's. */
+  | 'withdrawn_certificate'
   | AuthorityFlaw
   | StandingFlaw
   | MethodRefusal
@@ -76,6 +78,8 @@ export interface Proved {
   isFactorRemembered?: boolean
   /** Set if the token of the SSH key has checked a PIN or a finger. */
   isUserVerified?: boolean
+  /** Set for a certificate that was made here: all factors were proved for it. */
+  isCertifiedHere?: boolean
 }
 
 export type Outcome =

@@ -42,6 +42,7 @@ import * as keysAsFactors from './migrations/0037-keys-as-factors.ts'
 import * as onePerson from './migrations/0038-one-person.ts'
 import * as providerSessions from './migrations/0045-provider-sessions.ts'
 import * as usedMessages from './migrations/0046-used-messages.ts'
+import * as userCertificates from './migrations/0048-user-certificates.ts'
 
 /** In order; a released migration is never changed, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -83,6 +84,7 @@ export const MIGRATIONS: readonly Migration[] = [
   onePerson,
   providerSessions,
   usedMessages,
+  userCertificates,
 ]
 
 /** Schema version of a database that this program has opened. */

@@ -247,6 +247,19 @@ export interface ProviderSessionRow {
   end_time: number
 }
 
+export interface UserCertificateRow {
+  id: string
+  user_id: string
+  /** A decimal number of 64 bits. */
+  serial: string
+  secret_revision: number
+  fingerprint: string
+  address: string
+  provider_session_id: string | null
+  begin_time: number
+  end_time: number
+}
+
 export interface TicketRow {
   id: string
   user_id: string
@@ -494,6 +507,7 @@ export interface Schema {
   sign_ins: SignInRow
   provider_sessions: ProviderSessionRow
   used_messages: { digest: Uint8Array; end_time: number }
+  user_certificates: UserCertificateRow
   tickets: TicketRow
   invitations: InvitationRow
   second_factors: SecondFactorRow
