@@ -11,15 +11,16 @@ import { OidcMethod } from './methods/oidc/method.ts'
 import type { RelyingParty } from './methods/oidc/relying-party.ts'
 import { TokenError } from './methods/oidc/signed.ts'
 import type { MethodRegistry } from './methods/registry.ts'
+import { RENEWED_MS } from './provider-check.ts'
 import type { ProviderSessions } from './provider-sessions.ts'
 
 /** Milliseconds within which the browser has to be back from the provider. */
 export const ATTEMPT_MS = 600_000
 const RANDOM_BYTES = 32
 const ALL = { limit: -1, offset: 0 }
-/** Milliseconds for which the longest sign-in counts: longer than one by cookie does. */
-const LONGEST_MS = 24 * 3_600_000
 
+/** Told the ids of the users whose sessions are about to end. */
+type Announce = (userIds: readonly string[]) => Promise<void>
 type OidcAuth = Extract<ExternalAuth, { type: 'OIDC' }>
 
 /** A provider where persons of a domain sign in. */
@@ -131,7 +132,7 @@ export class OidcSignIns {
     if (answer.result === 'unavailable')
       return await ended(federated.unjudged(provider, client, answer.reason))
     const { person, subject, sid, tokens } = answer
-    const lasts = tokens.refreshToken === undefined ? provider.client.lifetime * 60_000 : LONGEST_MS
+    const lasts = tokens.refreshToken === undefined ? provider.client.lifetime * 60_000 : RENEWED_MS
     const session = { subject, tokens, ends: this.#options.now() + lasts, ...(sid !== undefined && { sid }) }
     return await ended(federated.signIn({ ...provider, person, session }, client))
   }
@@ -158,35 +159,41 @@ export class OidcSignIns {
   }
 
   /**
-   * Ends the sessions that a Logout Token names (OpenID Connect Back-Channel Logout 1.0). Returns their users, or undefined
-   * if there is no such provider.
+   * Ends the sessions that a Logout Token names (OpenID Connect Back-Channel Logout 1.0). Returns undefined if there is no such
+   * provider.
    * @throws TokenError, IssuerError
    */
-  async backChannel(name: string, token: string): Promise<string[] | undefined> {
+  async backChannel(name: string, token: string, announce: Announce): Promise<true | undefined> {
     const provider = await this.#provider(name)
     if (!provider) return undefined
     const named = await (await this.#party(provider)).loggedOut(token)
-    return await this.#loggedOut(provider, named)
+    return await this.#loggedOut(provider, named, announce)
   }
 
   /**
    * Ends the session that a page of the provider names (OpenID Connect Front-Channel Logout 1.0): its `sid` is known to the
-   * provider and to the browser only. Returns the users.
+   * provider and to the browser only. Returns undefined if there is no such provider.
    * @throws TokenError
    */
   async frontChannel(
     name: string,
     { iss, sid }: { iss: string; sid: string },
-  ): Promise<string[] | undefined> {
+    announce: Announce,
+  ): Promise<true | undefined> {
     const provider = await this.#provider(name)
     if (!provider) return undefined
     if (iss !== provider.auth.options.issuer) throw new TokenError('issuer', 'it is of another issuer')
     if (sid === '') throw new TokenError('session', 'expected sid')
-    return await this.#loggedOut(provider, { sid })
+    return await this.#loggedOut(provider, { sid }, announce)
   }
 
-  async #loggedOut({ auth, client }: Provider, named: { subject?: string; sid?: string }): Promise<string[]> {
-    return await this.#options.sessions.loggedOut(auth.id, named, client.logoutEndsSessions)
+  async #loggedOut(
+    { auth, client }: Provider,
+    named: { subject?: string; sid?: string },
+    announce: Announce,
+  ): Promise<true> {
+    await this.#options.sessions.loggedOut(auth.id, named, client.logoutEndsSessions, announce)
+    return true
   }
 
   async #provider(name: string): Promise<Provider | undefined> {

@@ -157,6 +157,10 @@ export const PAGES: Readonly<Record<string, PageNeed>> = {
   'GET /signin': 'public',
   'POST /signin': 'public',
   'GET /signin/negotiate': 'public',
+  'GET /signin/oidc/:name': 'public',
+  'GET /signin/oidc/:name/callback': 'public',
+  'POST /signin/oidc/:name/backchannel': 'public',
+  'GET /signin/oidc/:name/frontchannel': 'public',
   'POST /signout': 'public',
   'GET /account': 'signed_in',
 }
