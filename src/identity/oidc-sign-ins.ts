@@ -11,14 +11,13 @@ import { OidcMethod } from './methods/oidc/method.ts'
 import type { RelyingParty } from './methods/oidc/relying-party.ts'
 import { TokenError } from './methods/oidc/signed.ts'
 import type { MethodRegistry } from './methods/registry.ts'
+import { RENEWED_MS } from './provider-check.ts'
 import type { ProviderSessions } from './provider-sessions.ts'
 
 /** Milliseconds within which the browser has to be back from the provider. */
 export const ATTEMPT_MS = 600_000
 const RANDOM_BYTES = 32
 const ALL = { limit: -1, offset: 0 }
-/** Milliseconds for which the longest sign-in counts: longer than one by cookie does. */
-const LONGEST_MS = 24 * 3_600_000
 
 /** Told the ids of the users whose sessions are about to end. */
 type Announce = (userIds: readonly string[]) => Promise<void>
@@ -133,7 +132,7 @@ export class OidcSignIns {
     if (answer.result === 'unavailable')
       return await ended(federated.unjudged(provider, client, answer.reason))
     const { person, subject, sid, tokens } = answer
-    const lasts = tokens.refreshToken === undefined ? provider.client.lifetime * 60_000 : LONGEST_MS
+    const lasts = tokens.refreshToken === undefined ? provider.client.lifetime * 60_000 : RENEWED_MS
     const session = { subject, tokens, ends: this.#options.now() + lasts, ...(sid !== undefined && { sid }) }
     return await ended(federated.signIn({ ...provider, person, session }, client))
   }

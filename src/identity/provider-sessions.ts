@@ -50,10 +50,11 @@ export class ProviderSessions {
     return await store.providerSessions.begin({ ...session, sid, begin: now() }, seal, limits)
   }
 
-  /** Notes that the provider has confirmed the session. Returns false if it has ended since. */
-  async confirmed(id: Id, tokens: ProviderTokens): Promise<boolean> {
+  /** Notes that the provider was asked: its tokens, and the end if it has changed. Returns false if the session has ended since. */
+  async confirmed(id: Id, tokens: ProviderTokens, ends?: number): Promise<boolean> {
     const { store, now } = this.#options
-    return await store.providerSessions.checked(id, { time: now(), sealed: this.#sealed(id, tokens) })
+    const change = { time: now(), sealed: this.#sealed(id, tokens), ...(ends !== undefined && { ends }) }
+    return await store.providerSessions.checked(id, change)
   }
 
   /** @throws UnsealError if they were altered, or belong to another session */

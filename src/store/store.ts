@@ -232,6 +232,7 @@ export interface UsedMessageRepository {
     now: number,
     limit: number,
   ): Promise<'first' | 'used' | 'full'>
+}
 
 /** A certificate that the bastion's own authority has made for a user's key. Times in milliseconds since the epoch. */
 export interface UserCertificate {

@@ -3,6 +3,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { MAX_OF_NAME } from '../../../../src/identity/dialogues.ts'
 import { ATTEMPT_MS, type Finished } from '../../../../src/identity/oidc-sign-ins.ts'
+import { ProviderCheck } from '../../../../src/identity/provider-check.ts'
 import { CLIENT_SECRET, type LoginProvider, startLogins } from '../../../peers/oidc/logins.ts'
 import { BROWSER, redirectUri, startWorld, type World } from './world.ts'
 
@@ -250,4 +251,70 @@ test('without a refresh token the sign-in lasts as long as the policy says', asy
   const { providerSession } = person(await world.signIn('one', peer, 'u1'))
   const { begin: began, ends } = (await world.temp.store.providerSessions.find(providerSession!))!
   expect(Math.round((ends - began) / 60_000)).toBe(7)
+})
+
+function check(users: string[] = []) {
+  const lost: string[] = []
+  const { registry, sessions, temp, clock } = world
+  const provider = new ProviderCheck({
+    ...{ store: temp.store, registry, sessions, users: () => users },
+    now: () => Date.now() + clock.ahead,
+    onLost: (user, reason) => lost.push(`${user}: ${reason}`),
+  })
+  return provider.run().then(() => lost)
+}
+
+test('a person is asked about by refresh: tokens rotate, groups and names follow', async () => {
+  await world.provider('one', peer, {}, {}, SECRET)
+  const { store } = world.temp
+  const { user, providerSession } = person(await world.signIn('one', peer, 'u1'))
+  const before = (await store.providerSessions.find(providerSession!))!
+  peer.persons.set('u1', { name: 'alicia', groups: ['ops', 'more'] })
+  expect([await check(), await check()]).toEqual([[], []])
+  const after = (await store.providerSessions.find(providerSession!))!
+  expect((await store.users.find(user.id))?.userName).toBe('alicia@one')
+  const tokens = [before, after].map((one) => world.sessions.tokensOf(one).refreshToken)
+  expect(tokens[0]).not.toBe(tokens[1])
+  expect(after.ends).toBeGreaterThan(before.ends)
+  peer.persons.set('u1', { name: 'alicia', groups: [] })
+  expect(await check()).toEqual(['alicia@one: unmapped'])
+  expect(await store.users.find(user.id)).toBeUndefined()
+})
+
+test('a person that the provider has disabled loses the session; one that it cannot tell about does not', async () => {
+  await world.provider('one', peer, {}, {}, SECRET)
+  const { providerSession } = person(await world.signIn('one', peer, 'u1'))
+  const session = () => world.temp.store.providerSessions.find(providerSession!)
+  for (const at of ['/token', '/me']) {
+    peer.fault = (path) => (path === at ? 500 : undefined)
+    expect([await check(), (await session())?.id]).toEqual([[], providerSession])
+  }
+  peer.fault = undefined
+  expect([await check(), (await session())?.id]).toEqual([[], providerSession])
+  await peer.disable('u1')
+  expect(await check()).toEqual([expect.stringContaining('alice@one: invalid_grant')])
+  expect(await session()).toBeUndefined()
+})
+
+test('a refresh token that does not rotate is used again', async () => {
+  await world.provider('two', other, {}, {}, SECRET)
+  const { providerSession } = person(await world.signIn('two', other, 'u1'))
+  expect([await check(), await check()]).toEqual([[], []])
+  expect(await world.temp.store.providerSessions.find(providerSession!)).toBeDefined()
+})
+
+test('sessions that nothing rests on are forgotten, and those whose time has come', async () => {
+  await world.provider('one', peer, { id: 'short' }, {}, SECRET)
+  const { user, providerSession } = person(await world.signIn('one', peer, 'u1'))
+  const isThere = async () => (await world.temp.store.providerSessions.find(providerSession!)) !== undefined
+  world.clock.ahead = 20 * 60_000
+  await check([user.id])
+  expect(await isThere()).toBe(true)
+  await check()
+  expect(await isThere()).toBe(false)
+  world.clock.ahead = 0
+  const next = person(await world.signIn('one', peer, 'u1'))
+  world.clock.ahead = 61 * 60_000
+  await check([next.user.id])
+  expect(await world.temp.store.providerSessions.list()).toEqual([])
 })
