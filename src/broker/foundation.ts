@@ -1,6 +1,7 @@
 /** The lowest parts of the broker, which the command line beside it uses too. */
-import type { Config } from '../config/config.ts'
+
 import { randomBytes } from 'node:crypto'
+import type { Config } from '../config/config.ts'
 import { openDataFolder, shareKeys } from '../host/data-folder.ts'
 import { Bearers } from '../identity/bearers.ts'
 import { Identities } from '../identity/chain.ts'

@@ -37,5 +37,7 @@ export function isOwnRequest(id: string, bound: Bound, now: number): boolean {
 }
 
 function macOf({ browser, auth, kind, state }: Bound, nonce: string, time: string): string {
-  return createHmac('sha256', browser).update(JSON.stringify([kind, auth, nonce, time, state])).digest('base64url')
+  return createHmac('sha256', browser)
+    .update(JSON.stringify([kind, auth, nonce, time, state]))
+    .digest('base64url')
 }

@@ -8,11 +8,12 @@ import type { MethodRegistry } from './methods/registry.ts'
 import type { NameId } from './methods/saml/assertion.ts'
 import { SamlError } from './methods/saml/error.ts'
 import { IdpError } from './methods/saml/idp.ts'
+import { SamlMethod } from './methods/saml/method.ts'
 import { NAME_ID_FORMATS } from './methods/saml/names.ts'
 import { ownUrls } from './methods/saml/own-metadata.ts'
 import { MAX_RELAY_STATE } from './methods/saml/request.ts'
 import { type ReadResponse, readResponse } from './methods/saml/response.ts'
-import type { Incoming, OwnUrls, Outgoing, ServiceProvider } from './methods/saml/service-provider.ts'
+import type { Incoming, Outgoing, OwnUrls, ServiceProvider } from './methods/saml/service-provider.ts'
 import type { ProviderSessions } from './provider-sessions.ts'
 import { isOwnRequest, REQUEST_MS, requestId } from './saml-requests.ts'
 
@@ -128,7 +129,8 @@ export class SamlSignIns {
       const outcome = await this.#options.federated.signIn({ ...provider, person, session }, client)
       return { result: 'ended', return: asked === undefined ? '' : posted.relayState, ...outcome }
     } catch (error) {
-      if (!(error instanceof SamlError)) return { ...(await this.#unjudged(provider, client, error)), return: '' }
+      if (!(error instanceof SamlError))
+        return { ...(await this.#unjudged(provider, client, error)), return: '' }
       const outcome = await this.#options.federated.refused(client, error.message)
       return { result: 'ended', return: '', ...outcome }
     }
@@ -146,7 +148,10 @@ export class SamlSignIns {
   ): string | undefined | 'stale' {
     if (inResponseTo === undefined) {
       if (auth.options.idpInitiated) return undefined
-      throw new SamlError('in_response_to', 'sign-ins that the identity provider begins are not allowed (idp_initiated)')
+      throw new SamlError(
+        'in_response_to',
+        'sign-ins that the identity provider begins are not allowed (idp_initiated)',
+      )
     }
     const bound = { browser, auth: auth.id, kind: 'sign_in', state } as const
     return isOwnRequest(inResponseTo, bound, this.#options.now()) ? inResponseTo : 'stale'
@@ -159,7 +164,8 @@ export class SamlSignIns {
     if (request !== undefined) used.push(digestOf('request', auth, request))
     const until = Math.max(ends, now() + REQUEST_MS)
     const result = await store.usedMessages.use(used, until, now(), MAX_USED)
-    if (result === 'used') throw new SamlError('replay', 'the assertion, or its request, has signed in before')
+    if (result === 'used')
+      throw new SamlError('replay', 'the assertion, or its request, has signed in before')
     if (result === 'full') throw new SamlError('replay', `more than ${MAX_USED} messages are remembered`)
   }
 
@@ -198,13 +204,16 @@ export class SamlSignIns {
     try {
       const party = await this.#party(provider)
       const isOwn = (id: string) =>
-        browser !== undefined && isOwnRequest(id, { browser, auth: auth.id, kind: 'sign_out', state: '' }, now())
+        browser !== undefined &&
+        isOwnRequest(id, { browser, auth: auth.id, kind: 'sign_out', state: '' }, now())
       const logout = await party.judgeLogout(incoming, urls, isOwn)
       if (logout.kind === 'response') return { result: 'ended' }
       const { id, nameId, sessionIndexes } = logout.request
       const subject = subjectOf(nameId)
-      const named = sessionIndexes.length === 0 ? [{ subject }] : sessionIndexes.map((sid) => ({ subject, sid }))
-      for (const one of named) await sessions.loggedOut(auth.id, one, auth.options.logoutEndsSessions, announce)
+      const named =
+        sessionIndexes.length === 0 ? [{ subject }] : sessionIndexes.map((sid) => ({ subject, sid }))
+      for (const one of named)
+        await sessions.loggedOut(auth.id, one, auth.options.logoutEndsSessions, announce)
       const { relayState } = logout
       const answer = {
         id: `_${Buffer.from(randomBytes(20)).toString('hex')}`,
@@ -214,7 +223,8 @@ export class SamlSignIns {
       const message = await party.loggedOut(urls, answer)
       return { result: 'obeyed', ...(message && { message }) }
     } catch (error) {
-      if (error instanceof SamlError || error instanceof IdpError) return { result: 'refused', detail: error.message }
+      if (error instanceof SamlError || error instanceof IdpError)
+        return { result: 'refused', detail: error.message }
       throw error
     }
   }
@@ -223,7 +233,11 @@ export class SamlSignIns {
     return ownUrls(this.#options.site, authenticationName)
   }
 
-  async #unjudged(provider: SamlProvider, client: Client, error: unknown): Promise<{ result: 'ended' } & FederatedOutcome> {
+  async #unjudged(
+    provider: SamlProvider,
+    client: Client,
+    error: unknown,
+  ): Promise<{ result: 'ended' } & FederatedOutcome> {
     const reason = (error as Error).message
     return { result: 'ended', ...(await this.#options.federated.unjudged(provider, client, reason)) }
   }
@@ -238,9 +252,9 @@ export class SamlSignIns {
   }
 
   async #partyOf(auth: SamlAuth, attributes: AuthDomain['attributes']): Promise<ServiceProvider> {
-    const { serviceProvider } = await this.#options.registry.of(auth, attributes)
-    if (!serviceProvider) throw new Error(`${auth.authenticationName} is no identity provider`)
-    return serviceProvider
+    const method = await this.#options.registry.of(auth, attributes)
+    if (method instanceof SamlMethod) return method.serviceProvider
+    throw new Error(`${auth.authenticationName} is no identity provider`)
   }
 }
 
@@ -251,7 +265,12 @@ function subjectOf({ value, format, nameQualifier, spNameQualifier }: NameId): s
 }
 
 function nameIdOf(subject: string): NameId {
-  const [value, format, nameQualifier, spNameQualifier] = JSON.parse(subject) as [string, string, string, string]
+  const [value, format, nameQualifier, spNameQualifier] = JSON.parse(subject) as [
+    string,
+    string,
+    string,
+    string,
+  ]
   return {
     value,
     format,
@@ -261,5 +280,7 @@ function nameIdOf(subject: string): NameId {
 }
 
 function digestOf(kind: 'assertion' | 'request', auth: Id, id: string): Uint8Array {
-  return createHash('sha256').update(JSON.stringify([kind, auth, id])).digest()
+  return createHash('sha256')
+    .update(JSON.stringify([kind, auth, id]))
+    .digest()
 }

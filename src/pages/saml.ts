@@ -4,11 +4,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { addressOf, record } from '../api/access/events.ts'
 import type { Api } from '../api/http/deps.ts'
 import { ApiError } from '../api/http/errors.ts'
-import { serverFields } from '../gate/sign-in-fields.ts'
 import { MAX_MESSAGE } from '../identity/methods/saml/message.ts'
 import type { Incoming, Outgoing } from '../identity/methods/saml/service-provider.ts'
 import type { BrowserClient } from '../identity/saml-sign-ins.ts'
-import type { Id } from '../model/objects.ts'
 import { cookieOf, setCookie } from './cookies.ts'
 import { finishSignIn } from './finish.ts'
 import { ownerOf } from './forms.ts'
@@ -69,7 +67,10 @@ export function registerSamlPages(app: Api, context: PageContext): void {
     scope.post('/signin/saml/:name/acs', hide, async (request, reply) => {
       const name = nameOf(request)
       const form = formOf(request)
-      const posted = { response: only(form, 'SAMLResponse') ?? '', relayState: only(form, 'RelayState') ?? '' }
+      const posted = {
+        response: only(form, 'SAMLResponse') ?? '',
+        relayState: only(form, 'RelayState') ?? '',
+      }
       const finished = await samlSignIns.finish(name, posted, clientOf(request, reply))
       if (finished.result === 'unknown') throw new ApiError('not_found')
       if (finished.result === 'stale') {
@@ -103,7 +104,7 @@ async function signedOut(
 ): Promise<FastifyReply> {
   const { audit, samlSignIns, store } = context.deps
   const name = nameOf(request)
-  const announce = async (userIds: readonly Id[]) => {
+  const announce = async (userIds: readonly string[]) => {
     for (const id of userIds) {
       const user = (await store.users.find(id))?.userName
       const fields = { ...(user !== undefined && { user }), protocol: 'HTTPS' }
@@ -113,7 +114,7 @@ async function signedOut(
   const ended = await samlSignIns.loggedOut(name, incoming, knownSecretOf(request), announce)
   if (ended.result === 'unknown') throw new ApiError('not_found')
   if (ended.result === 'refused') {
-    const fields = { method: METHOD, protocol: 'HTTPS', ...serverFields([name]) }
+    const fields = { method: METHOD, protocol: 'HTTPS', object_type: 'externalauth', object: name }
     await record(audit, request, 'auth.failure', { ...fields, reason: `a sign-out: ${ended.detail}` })
     throw new ApiError('invalid_field')
   }
@@ -127,7 +128,7 @@ export async function leaveSaml(
   { deps }: PageContext,
   request: FastifyRequest,
   reply: FastifyReply,
-  sessionId: Id,
+  sessionId: string,
 ): Promise<FastifyReply | undefined> {
   const message = await deps.samlSignIns.signOut(sessionId, secretOf(request, reply))
   if (!message) return undefined
@@ -141,7 +142,9 @@ function sendOn(request: FastifyRequest, reply: FastifyReply, message: Outgoing)
   if (message.binding === 'redirect') return reply.redirect(message.url, 303)
   const { signIn } = messagesOf(request)
   const { host, origin } = new URL(message.url)
-  const fields = message.fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
+  const fields = message.fields.map(
+    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
+  )
   const body = html`<div class="sheet">
 <h1>${signIn.provider(host)}</h1>
 <form method="post" action="${message.url}">${fields}<button autofocus>${signIn.goOn}</button></form>

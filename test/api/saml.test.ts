@@ -27,12 +27,22 @@ const known = () => ({
 })
 
 test('a key pair is made, and its key never comes back', async () => {
-  const made = await must('POST', '/externalauths', { authentication_name: 'first', type: 'SAML', saml: known() })
+  const made = await must('POST', '/externalauths', {
+    authentication_name: 'first',
+    type: 'SAML',
+    saml: known(),
+  })
   expect(made).toMatchObject({
     host: 'idp.lab',
     port: 8443,
     secrets: ['private_key'],
-    saml: { binding: 'redirect', name_id_format: 'persistent', idp_initiated: false, clock_skew: 60, slo_url: null },
+    saml: {
+      binding: 'redirect',
+      name_id_format: 'persistent',
+      idp_initiated: false,
+      clock_skew: 60,
+      slo_url: null,
+    },
   })
   expect(made.saml.own_certificate).toContain('BEGIN CERTIFICATE')
   expect(JSON.stringify(made)).not.toContain('PRIVATE KEY')
@@ -42,7 +52,10 @@ test('a key pair is made, and its key never comes back', async () => {
 
 test('a next key pair is shown beside the one in use, and takes its place', async () => {
   const next = { saml: { next_certificate: own.certificate }, next_private_key: own.key }
-  expect((await must('PUT', '/externalauths/first', next)).secrets).toEqual(['next_private_key', 'private_key'])
+  expect((await must('PUT', '/externalauths/first', next)).secrets).toEqual([
+    'next_private_key',
+    'private_key',
+  ])
   const metadata = await h.api.inject({ url: '/signin/saml/first/metadata' })
   expect(metadata.body.match(/use="signing"/g)).toHaveLength(2)
   const used = {
@@ -67,7 +80,10 @@ test.each<[string, () => object]>([
   ['saml/user_attribute', () => ({ saml: { ...known(), name_id_format: 'transient' } })],
   ['saml/clock_skew', () => ({ saml: { ...known(), clock_skew: 301 } })],
   ['saml/own_certificate', () => ({ saml: { ...known(), own_certificate: own.certificate } })],
-  ['saml/own_certificate', () => ({ saml: { ...known(), own_certificate: own.certificate }, private_key: idp.key })],
+  [
+    'saml/own_certificate',
+    () => ({ saml: { ...known(), own_certificate: own.certificate }, private_key: idp.key }),
+  ],
   ['next_private_key', () => ({ saml: { ...known(), next_certificate: own.certificate } })],
   ['host', () => ({ saml: known(), host: 'elsewhere.lab' })],
   ['oidc', () => ({ saml: known(), oidc: { issuer: 'https://idp.lab' } })],
@@ -81,7 +97,11 @@ test('persons of an identity provider are of a domain, which no bare name leads 
   const refused = await call('POST', '/authdomains', { ...domain, is_default: true })
   expect([refused.status, refused.body.details[0].field]).toEqual([400, 'is_default'])
   await must('POST', '/authdomains', domain)
-  const second = await call('POST', '/authdomains', { domain_name: 'x', type: 'SAML', secondary_auth: ['first'] })
+  const second = await call('POST', '/authdomains', {
+    domain_name: 'x',
+    type: 'SAML',
+    secondary_auth: ['first'],
+  })
   expect([second.status, second.body.details[0].field]).toEqual([400, 'secondary_auth/0'])
   const user = { user_name: 'local', user_auths: ['first'] }
   expect((await call('POST', '/users', user)).body.details[0].field).toBe('user_auths/0')

@@ -10,7 +10,12 @@ test('an ID is of the browser, the identity provider, the purpose and the path t
   const id = requestId(bound, NOW, randomBytes)
   expect(id).toMatch(/^_[A-Za-z0-9._-]+$/)
   expect(isOwnRequest(id, bound, NOW + REQUEST_MS - 1000)).toBe(true)
-  for (const other of [{ browser: 'c'.repeat(43) }, { auth: 'A2' }, { kind: 'sign_out' }, { state: '' }] as const)
+  for (const other of [
+    { browser: 'c'.repeat(43) },
+    { auth: 'A2' },
+    { kind: 'sign_out' },
+    { state: '' },
+  ] as const)
     expect(isOwnRequest(id, { ...bound, ...other }, NOW)).toBe(false)
 })
 
@@ -20,6 +25,12 @@ test('an ID ends, and cannot be made up or moved in time', () => {
   expect(isOwnRequest(id, bound, NOW - 2000)).toBe(false)
   const [nonce, time, mac] = id.split('.') as [string, string, string]
   const later = (Number.parseInt(time, 36) + 1).toString(36)
-  for (const forged of [`${nonce}.${later}.${mac}`, `${nonce}.${time}.${mac.slice(1)}A`, '', '_a.b.c', `${id}\n`])
+  for (const forged of [
+    `${nonce}.${later}.${mac}`,
+    `${nonce}.${time}.${mac.slice(1)}A`,
+    '',
+    '_a.b.c',
+    `${id}\n`,
+  ])
     expect(isOwnRequest(forged, bound, NOW)).toBe(false)
 })

@@ -13,10 +13,20 @@ import { FormBrowser, fieldsOf, type Shown } from './browser.ts'
 
 const ALICE = {
   password: 'Alice-Pass1',
-  attributes: { uid: ['alice'], mail: ['alice@example.org'], displayName: ['Alice Ély'], groups: ['admins', 'ops'] },
+  attributes: {
+    uid: ['alice'],
+    mail: ['alice@example.org'],
+    displayName: ['Alice Ély'],
+    groups: ['admins', 'ops'],
+  },
 }
 const CAROL = { password: 'Carol-Pass1', attributes: { uid: ['carol'], groups: ['visitors'] } }
-const FOREIGN = { origin: 'null', 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }
+const FOREIGN = {
+  origin: 'null',
+  'sec-fetch-site': 'cross-site',
+  'sec-fetch-mode': 'navigate',
+  'sec-fetch-dest': 'document',
+}
 
 let h: Harness
 let idp: SimpleSamlPhp
@@ -40,9 +50,16 @@ describeWithPeers('SAML at SimpleSAMLphp', ['php', 'simplesamlphp'], () => {
     await must('POST', '/usergroups', { group_name: 'linux' })
     for (const [name, saml] of [
       ['corp', {}],
-      ['crypt', { require_encryption: true, name_id_format: 'transient', id_attribute: 'uid', idp_initiated: true }],
+      [
+        'crypt',
+        { require_encryption: true, name_id_format: 'transient', id_attribute: 'uid', idp_initiated: true },
+      ],
     ] as const) {
-      await must('POST', '/externalauths', { ...common, authentication_name: name, saml: { ...common.saml, ...saml } })
+      await must('POST', '/externalauths', {
+        ...common,
+        authentication_name: name,
+        saml: { ...common.saml, ...saml },
+      })
       await must('POST', '/authdomains', { domain_name: `d-${name}`, type: 'SAML', external_auths: [name] })
       await must('POST', `/authdomains/d-${name}/mappings`, { user_group: 'linux', external_group: 'admins' })
     }
@@ -86,9 +103,17 @@ describeWithPeers('SAML at SimpleSAMLphp', ['php', 'simplesamlphp'], () => {
     const done = await post(browser, await respond(browser, new IdpBrowser(), 'corp', '?return=/account?x=1'))
     expect([done.status, location(done)]).toEqual([303, '/account?x=1'])
     expect((await browser.get('/account')).text).toContain('<dd>alice@d-corp</dd>')
-    expect(await lastEvent('auth.success')).toMatchObject({ user: 'alice@d-corp', method: 'saml', protocol: 'HTTPS' })
+    expect(await lastEvent('auth.success')).toMatchObject({
+      user: 'alice@d-corp',
+      method: 'saml',
+      protocol: 'HTTPS',
+    })
     const [person] = await must('GET', '/authdomains/d-corp/persons')
-    expect(person).toMatchObject({ user_name: 'alice@d-corp', display_name: 'Alice Ély', email: 'alice@example.org' })
+    expect(person).toMatchObject({
+      user_name: 'alice@d-corp',
+      display_name: 'Alice Ély',
+      email: 'alice@example.org',
+    })
   })
 
   it('reads an encrypted assertion, and one that was not asked for where that is allowed', async () => {
@@ -135,7 +160,11 @@ describeWithPeers('SAML at SimpleSAMLphp', ['php', 'simplesamlphp'], () => {
   })
 
   it('asks by a form without a script, where the identity provider wants one', async () => {
-    const known = { entity_id: 'https://idp.lab', sso_url: 'https://idp.lab/sso', certificates: idp.certificate }
+    const known = {
+      entity_id: 'https://idp.lab',
+      sso_url: 'https://idp.lab/sso',
+      certificates: idp.certificate,
+    }
     const body = { authentication_name: 'form', type: 'SAML', saml: { ...known, binding: 'post' } }
     await must('POST', '/externalauths', body)
     await must('POST', '/authdomains', { domain_name: 'd-form', type: 'SAML', external_auths: ['form'] })
@@ -189,7 +218,10 @@ describeWithPeers('SAML at SimpleSAMLphp', ['php', 'simplesamlphp'], () => {
       expect(obeyed.status).toBe(303)
       expect((await browser.get('/account')).status).toBe(303)
       expect((await other.get('/account')).status).toBe(200)
-      expect(await lastEvent('auth.withdraw')).toMatchObject({ user: 'alice@d-corp', reason: 'a sign-out at corp' })
+      expect(await lastEvent('auth.withdraw')).toMatchObject({
+        user: 'alice@d-corp',
+        reason: 'a sign-out at corp',
+      })
       const done = await person.open(location(obeyed))
       expect(done.text + done.url).not.toContain('LogoutResponse')
     })

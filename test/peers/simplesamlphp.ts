@@ -147,9 +147,7 @@ function php(value: unknown): string {
     return `[${Object.entries(value)
       .map(([name, one]) => `${/^\d+$/.test(name) ? name : php(name)} => ${php(one)}`)
       .join(', ')}]`
-  return typeof value === 'string'
-    ? `'${value.replaceAll(/[\\']/g, (one) => `\\${one}`)}'`
-    : String(value)
+  return typeof value === 'string' ? `'${value.replaceAll(/[\\']/g, (one) => `\\${one}`)}'` : String(value)
 }
 
 /** A person's browser at the identity provider: follows redirects there, and keeps its cookies. */

@@ -213,7 +213,9 @@ export function externalAuthResource(context: ResourceContext) {
         if (!(await store.profiles.rightsOf(profile)))
           throw fieldError('unknown_reference', `oidc/scopes/${at}`, `there is no profile "${profile}"`)
       }
-      return { ...commonOf(body, own), servers: [placeOf(body, issuerServer(options.issuer), 'oidc/issuer says where it is')],
+      return {
+        ...commonOf(body, own),
+        servers: [placeOf(body, issuerServer(options.issuer), 'oidc/issuer says where it is')],
         options,
       }
     }

@@ -113,7 +113,11 @@ export function userResource(context: ResourceContext) {
       if ((USER_AUTHS as readonly string[]).includes(one)) return one
       const auth = await referred(store.externalAuths, `user_auths/${at}`, one)
       if (auth.type === 'OIDC' || auth.type === 'SAML')
-        throw fieldError('invalid_field', `user_auths/${at}`, `"${one}" is a provider of persons of a domain only`)
+        throw fieldError(
+          'invalid_field',
+          `user_auths/${at}`,
+          `"${one}" is a provider of persons of a domain only`,
+        )
       return auth.authenticationName
     })
     return [...new Set(await Promise.all(found))]

@@ -18,18 +18,32 @@ const MAX_CONTEXTS = 16
 const orNull = (description: string, maxLength: number) =>
   Type.Union([Type.String({ minLength: 1, maxLength }), Type.Null()], { description })
 const attribute = (description: string) =>
-  Type.Union([Type.String({ pattern: '^[A-Za-z0-9_][A-Za-z0-9_;:./-]{0,127}$' }), Type.Null()], { description })
+  Type.Union([Type.String({ pattern: '^[A-Za-z0-9_][A-Za-z0-9_;:./-]{0,127}$' }), Type.Null()], {
+    description,
+  })
 
 export const Saml = partial(
   exact({
     idp_metadata: orNull('XML of the metadata of the identity provider', MAX_METADATA),
-    idp_metadata_url: orNull('https URL of these, which are read anew every hour; in place of idp_metadata', 1024),
-    metadata_certificates: orNull('PEM; one of them has to sign the metadata; null: they need no signature', MAX_PEM),
+    idp_metadata_url: orNull(
+      'https URL of these, which are read anew every hour; in place of idp_metadata',
+      1024,
+    ),
+    metadata_certificates: orNull(
+      'PEM; one of them has to sign the metadata; null: they need no signature',
+      MAX_PEM,
+    ),
     ca_certificates: orNull("PEM of the authorities for idp_metadata_url; null: the system's", MAX_PEM),
-    entity_id: orNull('entityID of the identity provider, with sso_url and certificates; in place of metadata', 1024),
+    entity_id: orNull(
+      'entityID of the identity provider, with sso_url and certificates; in place of metadata',
+      1024,
+    ),
     sso_url: orNull('URL for sign-ins', 1024),
     slo_url: orNull('URL for sign-outs, by redirect; null: none', 1024),
-    certificates: orNull('PEM of the certificates by which the identity provider signs: RSA, 2048 bits at least', MAX_PEM),
+    certificates: orNull(
+      'PEM of the certificates by which the identity provider signs: RSA, 2048 bits at least',
+      MAX_PEM,
+    ),
     binding: oneOf(SAML_BINDINGS, 'of requests: redirect unless given, or post, a page with a button'),
     name_id_format: oneOf(SAML_NAME_ID_FORMATS, 'that is asked for; persistent unless given'),
     user_attribute: attribute('attribute with the name of the person; null: the NameID'),
@@ -53,7 +67,8 @@ export const Saml = partial(
       description: 'seconds by which clocks may differ; 60 unless given',
     }),
     logout_ends_sessions: Type.Boolean({
-      description: 'whether a sign-out at the identity provider ends sessions and checkouts, too; true unless given',
+      description:
+        'whether a sign-out at the identity provider ends sessions and checkouts, too; true unless given',
     }),
     sign_in_lifetime: Type.Integer({
       minimum: 1,
@@ -61,8 +76,14 @@ export const Saml = partial(
       description:
         'minutes for which a sign-in counts, with all that rests on it; the identity provider may say less (SessionNotOnOrAfter); 480 unless given',
     }),
-    own_certificate: orNull('PEM of the certificate of private_key, for a pair of your own; made otherwise', MAX_PEM),
-    next_certificate: orNull('PEM of the certificate of next_private_key, which the metadata show, too', MAX_PEM),
+    own_certificate: orNull(
+      'PEM of the certificate of private_key, for a pair of your own; made otherwise',
+      MAX_PEM,
+    ),
+    next_certificate: orNull(
+      'PEM of the certificate of next_private_key, which the metadata show, too',
+      MAX_PEM,
+    ),
   }),
 )
 type Body = Static<typeof Saml>
@@ -93,12 +114,17 @@ export async function samlOptionsOf(
     logoutEndsSessions: body.logout_ends_sessions ?? old?.logoutEndsSessions ?? true,
     lifetime: body.sign_in_lifetime ?? old?.lifetime ?? 480,
     certificate: body.own_certificate ?? own,
-    ...(Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== undefined)) as Partial<SamlOptions>),
+    ...(Object.fromEntries(
+      Object.entries(texts).filter(([, text]) => text !== undefined),
+    ) as Partial<SamlOptions>),
   }
   check('saml/metadata_certificates', signersFlaw(options.metadataCertificates))
   check('saml/ca_certificates', certificatesFlaw(options.caCertificates))
   const isNameless = options.nameIdFormat === 'transient' && options.userAttribute === undefined
-  check('saml/user_attribute', isNameless ? 'a transient NameID names nobody twice: say the attribute' : undefined)
+  check(
+    'saml/user_attribute',
+    isNameless ? 'a transient NameID names nobody twice: say the attribute' : undefined,
+  )
   if ('metadata' in options.idp) await checkMetadata(options, options.idp.metadata, now)
   return options
 }
@@ -111,7 +137,14 @@ function idpOf(body: Body, old: SamlIdp | undefined): SamlIdp {
     metadata: old && 'metadata' in old ? old.metadata : undefined,
     metadataUrl: old && 'metadataUrl' in old ? old.metadataUrl : undefined,
     ...(old && 'entityId' in old ? old : {}),
-  } as { metadata?: string; metadataUrl?: string; entityId?: string; ssoUrl?: string; sloUrl?: string; certificates?: string }
+  } as {
+    metadata?: string
+    metadataUrl?: string
+    entityId?: string
+    ssoUrl?: string
+    sloUrl?: string
+    certificates?: string
+  }
   const metadata = kept(body.idp_metadata, before.metadata)
   const metadataUrl = kept(body.idp_metadata_url, before.metadataUrl)
   const entityId = kept(body.entity_id, before.entityId)

@@ -4,7 +4,6 @@
  * show decides which methods it offers.
  */
 import type { Secret } from '../../model/secret.ts'
-import type { ServiceProvider } from './saml/service-provider.ts'
 
 /** One attempt to sign in at a server. */
 export interface MethodAttempt {
@@ -119,8 +118,6 @@ export interface SignInMethod {
   accept?(token: Uint8Array, service: string): ShownTicket
   /** Judges an access token that the client shows; absent where there are none. */
   bear?(token: string): Promise<BearerAnswer>
-  /** Signs persons in by browser, by SAML; absent in other methods. */
-  serviceProvider?: ServiceProvider
   /** Tries the server step by step, and stops after the first that fails. */
   test(request: TestRequest, signal: AbortSignal): Promise<TestStep[]>
   /** Closes all connections. */

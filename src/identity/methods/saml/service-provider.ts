@@ -1,4 +1,4 @@
-/** This broker as a service provider of one identity provider: what it sends there, and how it judges what comes from there. */
+/** Service provider of one identity provider: the messages that go there, and the judgement on those from there. */
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import type { AuthDomainAttributes, SamlOptions } from '../../../model/external-auths.ts'
 import type { Secret } from '../../../model/secret.ts'
@@ -164,7 +164,11 @@ export class ServiceProvider {
   ): Outgoing {
     const { options, secrets } = this.#settings
     if (!secrets.privateKey) throw new Error('expected a private_key to sign with: set it')
-    const sender: Sender = { entityId, key: secrets.privateKey.revealText(), certificate: options.certificate }
+    const sender: Sender = {
+      entityId,
+      key: secrets.privateKey.revealText(),
+      certificate: options.certificate,
+    }
     const message = { parameter, xml, ...(relayState !== undefined && { relayState }) }
     if (binding === 'post') return { binding, url, fields: postFields(sender, message) }
     return { binding, url: redirectUrl(sender, { destination: url, ...message }) }

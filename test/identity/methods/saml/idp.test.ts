@@ -1,6 +1,12 @@
 /** Metadata read from a URL: kept, read anew, and void after their end. */
 import { beforeAll, expect, test } from 'vitest'
-import { Idp, IdpError, METADATA_FRESH_MS, METADATA_STALE_MS, PAUSE_MS } from '../../../../src/identity/methods/saml/idp.ts'
+import {
+  Idp,
+  IdpError,
+  METADATA_FRESH_MS,
+  METADATA_STALE_MS,
+  PAUSE_MS,
+} from '../../../../src/identity/methods/saml/idp.ts'
 import { type KeyPair, keyPair, NOW } from './identity-provider.ts'
 
 let first: KeyPair
