@@ -79,7 +79,8 @@ export class ProviderCheck {
     if (!domain) return true
     const method = await registry.of(auth, domain.attributes)
     const party = method instanceof OidcMethod ? method.relyingParty : undefined
-    if (!party) return await this.#lost(session, user.userName, 'the bastion is no client of the provider any more')
+    if (!party)
+      return await this.#lost(session, user.userName, 'the bastion is no client of the provider any more')
     const renewed = await party.renew({ ...tokens, refreshToken }, subject)
     if (renewed.result === 'ended') return await this.#lost(session, user.userName, renewed.reason)
     const ends = renewed.result === 'renewed' ? now() + RENEWED_MS : undefined

@@ -4,10 +4,10 @@ import { addressOf, record } from '../api/access/events.ts'
 import type { Api } from '../api/http/deps.ts'
 import { ApiError } from '../api/http/errors.ts'
 import { serverFields } from '../gate/sign-in-fields.ts'
+import { pathOf } from '../identity/methods/oidc/addresses.ts'
 import { IssuerError } from '../identity/methods/oidc/issuer.ts'
 import { TokenError } from '../identity/methods/oidc/signed.ts'
 import { shown } from '../identity/methods/words.ts'
-import { pathOf } from '../identity/oidc-sign-ins.ts'
 import { finishSignIn } from './finish.ts'
 import { ownerOf } from './forms.ts'
 import { messagesOf } from './languages/languages.ts'
@@ -53,7 +53,10 @@ export function registerOidcPages(app: Api, context: PageContext): void {
       const { error, description } = finished
       const words = shown(`${error} ${description}`.trim(), MAX_WORDS)
       const fields = { method: METHOD, protocol: 'HTTPS', ...serverFields([name]) }
-      await record(audit, request, 'auth.failure', { ...fields, reason: `the provider has answered: ${words}` })
+      await record(audit, request, 'auth.failure', {
+        ...fields,
+        reason: `the provider has answered: ${words}`,
+      })
       return await sendSignIn(context, request, reply, { ...view, alert: signIn.denied(name, words) })
     }
     const finish = { return: finished.return, way: wayOf(name) }

@@ -159,8 +159,8 @@ export const PAGES: Readonly<Record<string, PageNeed>> = {
   'GET /signin/negotiate': 'public',
   'GET /signin/oidc/:name': 'public',
   'GET /signin/oidc/:name/callback': 'public',
-  'POST /signin/oidc/:name/backchannel': 'public',
-  'GET /signin/oidc/:name/frontchannel': 'public',
+  'POST /signin/oidc/:name/backchannel': 'foreign',
+  'GET /signin/oidc/:name/frontchannel': 'foreign',
   'POST /signout': 'public',
   'GET /account': 'signed_in',
 }

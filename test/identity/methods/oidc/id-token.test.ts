@@ -42,7 +42,8 @@ const other = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const find = createLocalJWKSet({
   keys: [{ ...(own.publicKey.export({ format: 'jwk' }) as { kty: 'EC' }), kid: 'k1', alg: 'ES256' }],
 })
-const hashOf = (text: string) => createHash('sha256').update(text).digest().subarray(0, 16).toString('base64url')
+const hashOf = (text: string) =>
+  createHash('sha256').update(text).digest().subarray(0, 16).toString('base64url')
 
 const common = { iss: ISSUER, aud: 'bastion', iat: SECONDS - 10, exp: SECONDS + 60 }
 const parts = (claims: Json, typ: string): Parts => ({
@@ -191,7 +192,8 @@ describe.each([
     const accepted: string[] = []
     for (const [check, what, change] of defects)
       for (const [second, also, more] of defects)
-        if ((await judge(change, more)) === 'accepted') accepted.push(`${check} (${what}), ${second} (${also})`)
+        if ((await judge(change, more)) === 'accepted')
+          accepted.push(`${check} (${what}), ${second} (${also})`)
     expect(accepted).toEqual([])
   })
 })
