@@ -66,7 +66,13 @@ export async function openFoundation(
     await sealClearHashes(store.users, vault)
     await store.users.noteLooks()
     const passwords = new PasswordHasher({ policy: new PasswordPolicy(config.passwords) })
-    const methods = new MethodRegistry({ store, vault, now: Date.now, onFailure: onServerFailure })
+    const methods = new MethodRegistry({
+      store,
+      vault,
+      now: Date.now,
+      site: config.site,
+      onFailure: onServerFailure,
+    })
     const factors = new SecondFactors({ store, vault, now: Date.now })
     const external = new External({ store, registry: methods })
     const identities = new Identities(

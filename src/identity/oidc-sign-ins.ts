@@ -7,6 +7,7 @@ import type { AuthDomain, ExternalAuth, OidcClient } from '../model/external-aut
 import type { Store } from '../store/store.ts'
 import { type Dialogue, Dialogues } from './dialogues.ts'
 import type { Client, Federated, FederatedOutcome } from './federated.ts'
+import { addressesOf } from './methods/oidc/addresses.ts'
 import { OidcMethod } from './methods/oidc/method.ts'
 import type { RelyingParty } from './methods/oidc/relying-party.ts'
 import { TokenError } from './methods/oidc/signed.ts'
@@ -94,7 +95,11 @@ export class OidcSignIns {
     const provider = await this.#provider(name)
     if (!provider) return { result: 'unknown' }
     const { auth } = provider
-    const values = { nonce: random(), verifier: random(), redirectUri: this.redirectUri(auth) }
+    const values = {
+      nonce: random(),
+      verifier: random(),
+      redirectUri: addressesOf(this.#options.site, auth.authenticationName).redirectUri,
+    }
     const attempt = { ...client, ...values, name: client.owner, auth: auth.id, return: path }
     const state = this.#attempts.open(attempt)
     try {
@@ -137,16 +142,11 @@ export class OidcSignIns {
     return await ended(federated.signIn({ ...provider, person, session }, client))
   }
 
-  /** Returns the redirect URI that has to be registered at the provider. */
-  redirectUri({ authenticationName }: Pick<ExternalAuth, 'authenticationName'>): string {
-    return `${this.#options.site}${pathOf(authenticationName)}/callback`
-  }
-
   /**
    * Ends a session at a provider on this side. Returns where the browser ends it at the provider, or undefined if that is
-   * nowhere; the browser returns from there to the path.
+   * nowhere. The browser returns from there to the sign-in page.
    */
-  async signOut(providerSession: string, path: string): Promise<URL | undefined> {
+  async signOut(providerSession: string): Promise<URL | undefined> {
     const { sessions, site, store } = this.#options
     const session = await store.providerSessions.find(providerSession)
     if (!session) return undefined
@@ -155,7 +155,9 @@ export class OidcSignIns {
     const { idToken } = sessions.tokensOf(session)
     if (provider?.client.logoutEndsSessions) await store.providerSessions.remove(session.id)
     else await store.providerSessions.signOut(session.id)
-    return provider && (await (await this.#party(provider)).endSessionUrl(idToken, `${site}${path}`))
+    if (!provider) return undefined
+    const { afterSignOut } = addressesOf(site, provider.auth.authenticationName)
+    return await (await this.#party(provider)).endSessionUrl(idToken, afterSignOut)
   }
 
   /**
@@ -206,11 +208,6 @@ export class OidcSignIns {
     if (method instanceof OidcMethod && method.relyingParty) return method.relyingParty
     throw new Error(`${auth.authenticationName} is no client of its issuer`)
   }
-}
-
-/** Returns the path below which a provider's pages are. */
-export function pathOf(authenticationName: string): string {
-  return `/signin/oidc/${encodeURIComponent(authenticationName)}`
 }
 
 const random = (): string => randomBytes(RANDOM_BYTES).toString('base64url')

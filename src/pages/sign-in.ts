@@ -73,9 +73,7 @@ export function registerSignInPages(app: Api, context: PageContext): void {
     formOfRequest(request)
     const providerSession = await end(context, request, reply)
     const place =
-      providerSession === undefined
-        ? undefined
-        : await context.deps.oidcSignIns.signOut(providerSession, '/signin')
+      providerSession === undefined ? undefined : await context.deps.oidcSignIns.signOut(providerSession)
     if (place) return sendSignOut(request, reply, place)
     const left = providerSession !== undefined && (await leaveSaml(context, request, reply, providerSession))
     if (left) return left

@@ -62,6 +62,7 @@ export interface Answer {
 export interface Harness {
   api: Api
   store: Store
+  providerSessions: ProviderSessions
   approvals: Approvals
   /** Path of the database's file. */
   database: string
@@ -163,7 +164,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
   const userAuthority = await openUserAuthority(store.settings, vault)
   identities.authorities = openAuthorities({ userCa: [] }, parsePublicKey(userAuthority.blob))
   // Tickets of a real KDC are of the real time.
-  const registry = new MethodRegistry({ store, vault, now: Date.now, onFailure: () => undefined })
+  const registry = new MethodRegistry({ store, vault, now: Date.now, site: SITE, onFailure: () => undefined })
   const external = new External({ store, registry })
   const providerSessions = new ProviderSessions({ store, vault, now: () => clock.now })
   const federated = new Federated({ external, identities, sessions: providerSessions })
@@ -296,6 +297,7 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     api,
     store,
     approvals,
+    providerSessions,
     database: temporary.path,
     open: temporary.open,
     sql: temporary.sql,

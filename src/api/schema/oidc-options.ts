@@ -62,7 +62,7 @@ export const Oidc = partial(
       description: 'what the issuer asks in any case; null: nothing',
     }),
     logout_ends_sessions: Type.Boolean({
-      description: 'whether a logout at the issuer ends sessions and checkouts, too; true unless given',
+      description: 'whether a logout at the issuer ends running sessions, too; true unless given',
     }),
     sign_in_lifetime: Type.Integer({
       minimum: 1,

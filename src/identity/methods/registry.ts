@@ -38,6 +38,8 @@ export interface MethodOptions {
   vault: Pick<HashSeal, 'open'>
   /** Milliseconds since the epoch. */
   now: () => number
+  /** Origin of this broker's pages. */
+  site: string
   /** Told each failure of a server, with the name of its object. */
   onFailure: (authenticationName: string, server: string, error: Error) => void
 }
@@ -81,7 +83,7 @@ export class MethodRegistry {
 
   /** Returns a method of its own, which the caller closes. */
   async make(auth: ExternalAuth, attributes: AuthDomainAttributes): Promise<SignInMethod> {
-    const { store, vault, now, onFailure } = this.#options
+    const { store, vault, now, site, onFailure } = this.#options
     const sealed = await store.externalAuths.sealedSecrets(auth.id)
     const secret = (name: string): Secret | undefined => {
       const bytes = sealed.get(name)
@@ -95,12 +97,12 @@ export class MethodRegistry {
     if (auth.type === 'SAML') {
       const [privateKey, nextPrivateKey] = [secret('private_key'), secret('next_private_key')]
       const secrets = { ...(privateKey && { privateKey }), ...(nextPrivateKey && { nextPrivateKey }) }
-      return new SamlMethod({ ...common, auth, secrets })
+      return new SamlMethod({ ...common, auth, secrets, site })
     }
     if (auth.type === 'OIDC') {
       const [clientSecret, privateKey] = [secret('client_secret'), secret('private_key')]
       const secrets = { ...(clientSecret && { clientSecret }), ...(privateKey && { privateKey }) }
-      return new OidcMethod({ ...common, auth, secrets })
+      return new OidcMethod({ ...common, auth, secrets, site })
     }
     if (auth.type === 'KERBEROS') {
       const keytab = secret('keytab')

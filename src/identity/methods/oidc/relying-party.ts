@@ -157,6 +157,15 @@ export class RelyingParty {
     }
   }
 
+  /** Returns what the issuer says of a token (RFC 7662). @throws Error if it says nothing */
+  async introspected(token: string): Promise<Claims> {
+    try {
+      return await openid.tokenIntrospection(await this.#client(), token)
+    } catch (error) {
+      throw new IssuerError(reasonOf(error))
+    }
+  }
+
   /** Returns the sessions that a Logout Token ends. @throws TokenError, IssuerError */
   async loggedOut(token: string): Promise<LoggedOut> {
     const { issuer, now } = this.#options

@@ -42,10 +42,34 @@ export async function judgeToken(
   key: CompactVerifyGetKey,
   now: number,
 ): Promise<Claims> {
-  const types = rules.tokenType === 'jwt' ? [undefined, 'jwt', 'at+jwt'] : ['at+jwt']
-  const claims = await judgeSigned(token, { issuer: rules.issuer, types }, key)
+  const claims = await judgeSignature(token, rules, key)
   checkAccess(claims, rules, now)
   return claims
+}
+
+/** Returns the claims of a token that was signed by the issuer, for `checkAccess`. @throws as `judgeToken` does */
+export async function judgeSignature(
+  token: string,
+  { issuer, tokenType }: Pick<TokenRules, 'issuer' | 'tokenType'>,
+  key: CompactVerifyGetKey,
+): Promise<Claims> {
+  const types = tokenType === 'jwt' ? [undefined, 'jwt', 'at+jwt'] : ['at+jwt']
+  return await judgeSigned(token, { issuer, types }, key)
+}
+
+/**
+ * Checks what an issuer says of an opaque token (RFC 7662 section 2.2), which it knows itself. `now`: milliseconds since the
+ * epoch. @throws TokenError
+ */
+export function checkIntrospected(claims: Claims, rules: TokenRules, now: number): void {
+  const { active, iss, iat = 0 } = claims
+  if (active !== true) throw new TokenError('active', 'the issuer does not know it, or not any more')
+  if (iss !== undefined && iss !== rules.issuer)
+    throw new TokenError('issuer', `expected "${rules.issuer}", got ${shown(iss)}`)
+  checkAudience(claims, rules.audience)
+  checkTimes({ ...claims, iat }, Math.floor(now / 1000), Number.POSITIVE_INFINITY)
+  checkSubject(claims)
+  checkBound(claims, rules.boundClaims)
 }
 
 /** Checks the claims of a token whose signature is known to be right. `now`: milliseconds since the epoch. @throws TokenError */

@@ -12,6 +12,8 @@ export interface SamlSettings {
   auth: Extract<ExternalAuth, { type: 'SAML' }>
   attributes: AuthDomainAttributes
   secrets: SamlSecrets
+  /** Origin of this broker's pages. */
+  site: string
   /** Milliseconds since the epoch. */
   now: () => number
   /** Told each failure to read the metadata. */
@@ -52,8 +54,8 @@ export class SamlMethod implements SignInMethod {
   }
 
   async test(): Promise<TestStep[]> {
-    const { authenticationName } = this.#settings.auth
-    const { acs, entityId, slo } = ownUrls('https://BASTION', authenticationName)
+    const { auth, site } = this.#settings
+    const { acs, entityId, slo } = ownUrls(site, auth.authenticationName)
     try {
       const { certificates, signIn, signOut, ...idp } = await this.#idp.metadata()
       const ends = signOut ? `, sign-outs at ${signOut.url}` : ', no single logout'

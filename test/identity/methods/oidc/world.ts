@@ -58,7 +58,7 @@ export async function startWorld(timeoutMs = 5000): Promise<World> {
   const now = () => Date.now() + clock.ahead
   const onFailure = (name: string, _server: string, { message }: Error) =>
     void world.failures.push(`${name}: ${message}`)
-  const registry = new MethodRegistry({ store, vault, now, onFailure })
+  const registry = new MethodRegistry({ store, vault, now, site: SITE, onFailure })
   const external = new External({ store, registry })
   const identities = new Identities(store.users, {} as never, new Lockout(), now, vault, external)
   const sessions = new ProviderSessions({ store, vault, now })
