@@ -81,6 +81,7 @@ import { registerTargetGroups } from './resources/target-groups.ts'
 import { registerTargets } from './resources/targets.ts'
 import { registerTickets } from './resources/tickets.ts'
 import { registerTimeframes } from './resources/timeframes.ts'
+import { registerUserCertificates } from './resources/user-certificates.ts'
 import { registerUserGroups } from './resources/user-groups.ts'
 import { registerUsers } from './resources/users.ts'
 import { validatorCompiler, withQuery } from './schema/validation.ts'
@@ -100,6 +101,7 @@ const CIPHERS = [
 
 const RESOURCES = [
   registerSignIn,
+  registerUserCertificates,
   registerUsers,
   registerSecondFactors,
   registerUserGroups,

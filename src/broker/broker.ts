@@ -42,6 +42,7 @@ import { openAuthorities } from '../identity/authorities.ts'
 import { forgeableServers } from '../identity/methods/radius/forgeable.ts'
 import { PersonCheck } from '../identity/person-check.ts'
 import { ProviderCheck } from '../identity/provider-check.ts'
+import { parsePublicKey } from '../identity/public-key.ts'
 import { Trials } from '../identity/trials.ts'
 import { Slack } from '../memory/slack.ts'
 import { placeText } from '../model/database.ts'
@@ -240,6 +241,7 @@ export class Broker {
     this.#accounting = new Accounting({
       ...parts,
       audit: this.#audit,
+      octets: () => this.#gate.octets(),
       now: Date.now,
       onError: (error) => this.#onAccountingError(error),
     })
@@ -404,7 +406,10 @@ export class Broker {
 
   async start(): Promise<void> {
     const { config, logger, version, say } = this.#options
-    this.#parts.identities.authorities = openAuthorities(config.ssh)
+    this.#parts.identities.authorities = openAuthorities(
+      config.ssh,
+      parsePublicKey(this.#parts.userAuthority.blob),
+    )
     this.#gate.hostTrust = openHostTrust(config)
     this.#gate.tickets.lifetime = config.ticketLifetime
     this.#unacknowledged = await openUnacknowledged()
@@ -738,6 +743,8 @@ export class Broker {
       oidcSignIns: this.#parts.oidcSignIns,
       providerSessions: this.#parts.providerSessions,
       passwords: this.#parts.passwords,
+      userAuthority: this.#parts.userAuthority,
+      certificateLifetime: () => this.#config.signIn.certificateLifetime,
       factors: this.#parts.factors,
       audit: this.#audit,
       sessionControl: this.#gate,
@@ -878,7 +885,7 @@ export class Broker {
       this.#options.logger.warn(unwise)
     const hostTrust = openHostTrust(config)
     const changeFronts = await this.#fronts?.prepareReload(config)
-    const authorities = openAuthorities(config.ssh)
+    const authorities = openAuthorities(config.ssh, parsePublicKey(this.#parts.userAuthority.blob))
     const tls =
       this.#api && config.listen.https
         ? await this.#keys.tls('https', config.hostname, config.listen.https)

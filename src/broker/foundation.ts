@@ -17,6 +17,8 @@ import { ShownTickets } from '../identity/shown-tickets.ts'
 import { openBucket } from '../recording-service/bucket.ts'
 import { openRecordingKeys, RecordingService } from '../recording-service/service.ts'
 import type { Store } from '../store/store.ts'
+import type { Authority } from '../vault/authority.ts'
+import { openUserAuthority } from '../vault/user-authority.ts'
 import { openVault, type Vault } from '../vault/vault.ts'
 import { openDatabase, requireOwnDatabase } from './database.ts'
 
@@ -34,6 +36,8 @@ export interface Foundation {
   federated: Federated
   providerSessions: ProviderSessions
   oidcSignIns: OidcSignIns
+  /** Certifies SSH keys of users. */
+  userAuthority: Authority
   recordingService: RecordingService
   /** Closes the store; nothing of this may be used afterwards. */
   close(): Promise<void>
@@ -75,7 +79,9 @@ export async function openFoundation(
       vault,
       external,
       factors,
+      store,
     )
+    const userAuthority = await openUserAuthority(store.settings, vault)
     const shownTickets = new ShownTickets({ store, registry: methods, external, identities })
     const providerSessions = new ProviderSessions({ store, vault, now: Date.now })
     const federated = new Federated({ external, identities, sessions: providerSessions })
@@ -116,6 +122,7 @@ export async function openFoundation(
       federated,
       providerSessions,
       oidcSignIns,
+      userAuthority,
       recordingService,
       close,
     }

@@ -165,7 +165,8 @@ export interface Config {
   /** Characters. */
   passwords: { minLength: number }
   /** Milliseconds. */
-  signIn: { checkInterval: number }
+  /** Without `certificateLifetime` no certificates are made. */
+  signIn: { checkInterval: number; certificateLifetime?: number }
   /** Milliseconds. */
   ticketLifetime: number
   /** Milliseconds. */

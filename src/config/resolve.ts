@@ -30,6 +30,8 @@ const SYSLOG_PORT = 514
 const SYSLOG_TLS_PORT = 6514
 /** Milliseconds for which persons that are gone keep their sessions at most. */
 const MAX_CHECK_INTERVAL = 15 * 60_000
+const MIN_CERTIFICATE_LIFETIME = 5 * 60_000
+const MAX_CERTIFICATE_LIFETIME = 30 * 24 * 60 * 60_000
 /** RFC 3414 11.2: managers refuse shorter passwords. */
 const MIN_SNMP_PASSWORD = 8
 
@@ -375,6 +377,14 @@ export function resolveConfig(
         1000,
         MAX_CHECK_INTERVAL,
       ),
+      ...(content.sign_in.certificate_lifetime !== 'off' && {
+        certificateLifetime: resolver.duration(
+          content.sign_in.certificate_lifetime,
+          ['sign_in', 'certificate_lifetime'],
+          MIN_CERTIFICATE_LIFETIME,
+          MAX_CERTIFICATE_LIFETIME,
+        ),
+      }),
     },
     ticketLifetime: resolver.duration(content.ticket_lifetime, ['ticket_lifetime'], 10_000),
     shutdownGrace: resolver.duration(content.shutdown_grace, ['shutdown_grace'], 0),

@@ -393,8 +393,15 @@ export const ConfigSchema = Type.Object(
           description:
             'how often servers are asked about persons of domains that have sessions or sign-ins: those that are gone or disabled there lose them; 1s to 15m',
         }),
+        certificate_lifetime: Type.String({
+          pattern: `^off$|${DURATION_PATTERN}`,
+          default: '8h',
+          title: 'a duration such as 90s, 15m, 8h or 30d, or off',
+          description:
+            'how long a certificate (POST /session/certificate, sallyport login) signs in by SSH at most; 5m to 30d',
+        }),
       },
-      { ...closed, default: {}, description: 'sign-in against servers' },
+      { ...closed, default: {}, description: 'how users and persons sign in' },
     ),
     ticket_lifetime: Duration({
       default: '5m',

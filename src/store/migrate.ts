@@ -40,7 +40,9 @@ import * as factorPolicies from './migrations/0035-factor-policies.ts'
 import * as rememberedFactors from './migrations/0036-remembered-factors.ts'
 import * as keysAsFactors from './migrations/0037-keys-as-factors.ts'
 import * as onePerson from './migrations/0038-one-person.ts'
+import * as serversOfSignIns from './migrations/0043-servers-of-sign-ins.ts'
 import * as providerSessions from './migrations/0045-provider-sessions.ts'
+import * as userCertificates from './migrations/0048-user-certificates.ts'
 
 /** In order; a released migration is never changed, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -80,7 +82,9 @@ export const MIGRATIONS: readonly Migration[] = [
   rememberedFactors,
   keysAsFactors,
   onePerson,
+  serversOfSignIns,
   providerSessions,
+  userCertificates,
 ]
 
 /** Schema version of a database that this program has opened. */

@@ -51,6 +51,7 @@ import { targetGroupRepository } from './target-groups.ts'
 import { ticketRepository } from './tickets.ts'
 import { timeframeRepository } from './timeframes.ts'
 import { uploadRepository } from './uploads.ts'
+import { userCertificateRepository } from './user-certificates.ts'
 import { userGroupRepository } from './user-groups.ts'
 import { userRepository } from './users.ts'
 
@@ -166,6 +167,7 @@ function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'reach'>): S
     idempotency: idempotencyRepository(context),
     signIns: signInRepository(context),
     providerSessions: providerSessionRepository(context),
+    userCertificates: userCertificateRepository(context),
     tickets: ticketRepository(context),
     invitations: invitationRepository(context),
     lockouts: lockoutRepository(context),

@@ -221,6 +221,34 @@ export interface ProviderSessionRepository {
   remove(id: Id): Promise<boolean>
 }
 
+/** A certificate that the bastion's own authority has made for a user's key. Times in milliseconds since the epoch. */
+export interface UserCertificate {
+  id: Id
+  userId: Id
+  serial: bigint
+  /** Revision of the user's password at that time. */
+  secretRevision: number
+  /** SHA-256 of the certified key, as OpenSSH shows it. */
+  fingerprint: string
+  /** Address of the client that asked for it. */
+  address: string
+  /** Id of the session at the provider, with which it ends. */
+  providerSession?: Id
+  begin: number
+  end: number
+}
+
+export interface UserCertificateRepository {
+  /** Adds one, in place of the user's oldest beyond `most`, and removes those that have ended. Returns its id. */
+  add(certificate: Omit<UserCertificate, 'id'>, most: number): Promise<Id>
+  find(serial: bigint): Promise<UserCertificate | undefined>
+  /** Returns those of a user that have not ended, the oldest first. */
+  ofUser(userId: Id, now: number): Promise<UserCertificate[]>
+  /** Removes one of a user's; false if there is none. */
+  remove(userId: Id, id: Id): Promise<boolean>
+  removeAll(userId: Id): Promise<void>
+}
+
 /** The second factor of a user, enrolled or about to be. Times are milliseconds since the epoch. */
 export interface StoredFactor {
   /** The sealed secret. */
@@ -1036,6 +1064,7 @@ export interface Store {
   invitations: InvitationRepository
   lockouts: LockoutRepository
   secondFactors: SecondFactorRepository
+  userCertificates: UserCertificateRepository
   sessions: SessionRepository
   uploads: UploadRepository
   access: AccessQueries

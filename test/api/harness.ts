@@ -16,6 +16,7 @@ import { Approvals } from '../../src/gate/approvals.ts'
 import type { Hold } from '../../src/gate/holds.ts'
 import { TicketOffice } from '../../src/gate/ticket-office.ts'
 import { Tickets } from '../../src/gate/tickets.ts'
+import { openAuthorities } from '../../src/identity/authorities.ts'
 import { Bearers } from '../../src/identity/bearers.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { External } from '../../src/identity/external.ts'
@@ -24,6 +25,7 @@ import { sealHash } from '../../src/identity/hashes.ts'
 import { MethodRegistry } from '../../src/identity/methods/registry.ts'
 import { OidcSignIns } from '../../src/identity/oidc-sign-ins.ts'
 import { ProviderSessions } from '../../src/identity/provider-sessions.ts'
+import { parsePublicKey } from '../../src/identity/public-key.ts'
 import { SecondFactors } from '../../src/identity/second-factor/second-factors.ts'
 import { SharedLockout } from '../../src/identity/shared-lockout.ts'
 import { ShownTickets } from '../../src/identity/shown-tickets.ts'
@@ -35,6 +37,7 @@ import { type Changer, ChangerError } from '../../src/rotation/changer.ts'
 import { Rotation } from '../../src/rotation/rotation.ts'
 import type { AuditRow, Store } from '../../src/store/store.ts'
 import { Checkouts } from '../../src/vault/checkout.ts'
+import { openUserAuthority } from '../../src/vault/user-authority.ts'
 import { openVault } from '../../src/vault/vault.ts'
 import { groundsOn } from '../gate/grounds.ts'
 import { quickHasher } from '../identity/quick-hasher.ts'
@@ -155,7 +158,10 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     vault,
     undefined,
     factors,
+    store,
   )
+  const userAuthority = await openUserAuthority(store.settings, vault)
+  identities.authorities = openAuthorities({ userCa: [] }, parsePublicKey(userAuthority.blob))
   // Tickets of a real KDC are of the real time.
   const registry = new MethodRegistry({ store, vault, now: Date.now, site: SITE, onFailure: () => undefined })
   const external = new External({ store, registry })
@@ -167,6 +173,8 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     checkouts: new Checkouts(store, vault, undefined, rotation),
     rotation,
     passwords,
+    userAuthority,
+    certificateLifetime: () => 8 * 3600_000,
     identities,
     shownTickets: new ShownTickets({
       store,

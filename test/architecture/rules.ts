@@ -408,7 +408,9 @@ export const TIERS: readonly Tier[] = [
       },
       'src/access': { isPure: true, may: ['src/model', 'src/store'] },
       'src/identity': { may: ['src/dns', 'src/kerberos', 'src/model', 'src/ssh-wire', 'src/store'] },
-      'src/vault': { may: ['src/access', 'src/model', 'src/store', 'src/store/engine', 'src/threads'] },
+      'src/vault': {
+        may: ['src/access', 'src/model', 'src/ssh-wire', 'src/store', 'src/store/engine', 'src/threads'],
+      },
       'src/audit/journal': {
         may: [
           'recordings/container',

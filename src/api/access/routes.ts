@@ -47,6 +47,8 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'POST /session': 'public',
   'GET /session': 'signed_in',
   'DELETE /session': 'signed_in',
+  /** For oneself alone. */
+  'POST /session/certificate': 'signed_in',
   ...collection('/users', 'users'),
   /** One's own, or with `users: view`: the handler checks it. */
   'GET /users/:ref/totp': 'signed_in',
@@ -55,6 +57,9 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'POST /users/:ref/totp/confirm': 'signed_in',
   'POST /users/:ref/totp/recoverycodes': 'signed_in',
   'DELETE /users/:ref/totp': needs('users', 'modify'),
+  /** One's own, or with `users: view` and `users: modify`: the handlers check it. */
+  'GET /users/:ref/certificates': 'signed_in',
+  'DELETE /users/:ref/certificates/:certificate': 'signed_in',
   ...collection('/usergroups', 'user_groups'),
   ...collection('/devices', 'devices'),
   ...collection('/devices/:device/services', 'devices'),

@@ -32,6 +32,7 @@ import type { Deletion } from '../../recording-service/deletion.ts'
 import type { RecordingExports } from '../../recording-service/exports.ts'
 import type { Rotation } from '../../rotation/rotation.ts'
 import type { Store } from '../../store/store.ts'
+import type { Authority } from '../../vault/authority.ts'
 import type { Checkouts } from '../../vault/checkout.ts'
 import type { Vault } from '../../vault/vault.ts'
 
@@ -86,6 +87,10 @@ export interface ApiDeps {
   trials: Pick<Trials, 'ofAuth' | 'ofDomain'>
   factors: Pick<SecondFactors, 'statusOf' | 'begin' | 'confirm' | 'renew' | 'remove'>
   passwords: Pick<PasswordHasher, 'hash' | 'policy'>
+  /** Certifies SSH keys of users. */
+  userAuthority: Authority
+  /** Milliseconds that a certificate is valid at most, or undefined if none is made. */
+  certificateLifetime: () => number | undefined
   audit: Audit
   sessionControl: SessionControl
   approvals: Approvals

@@ -8,6 +8,7 @@ import { Secret } from '../../model/secret.ts'
 import { type ApiRequest, callerOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
 import { actor, addressOf, record } from '../access/events.ts'
+import { meantUser } from '../access/meant-user.ts'
 import { rightsOf } from '../access/profile-rights.ts'
 import { paramsSchema } from '../collection/paths.ts'
 import type { Api } from '../http/deps.ts'
@@ -75,7 +76,7 @@ export function registerSecondFactors(app: Api, { deps }: Context): void {
       },
     },
     async (request) => {
-      const user = await meant(request, reaches(callerOf(request).rights.users, 'view'))
+      const user = await meantUser(store, request, reaches(callerOf(request).rights.users, 'view'))
       const { enrolled, recoveryCodes } = await factors.statusOf(user.id)
       return {
         is_enrolled: enrolled !== undefined,
@@ -151,7 +152,7 @@ export function registerSecondFactors(app: Api, { deps }: Context): void {
       },
     },
     async (request, reply) => {
-      const user = await meant(request, true)
+      const user = await meantUser(store, request, true)
       refuseBeyondOwn(request, await rightsOf(store, user.profile))
       const caller = callerOf(request)
       if (caller.user?.id === user.id) {
@@ -164,16 +165,8 @@ export function registerSecondFactors(app: Api, { deps }: Context): void {
     },
   )
 
-  /** Returns the user of the path: the caller, or another one that it may see. */
-  async function meant(request: ApiRequest, seesOthers: boolean): Promise<User> {
-    const { ref } = request.params as { ref: string }
-    const user = await store.users.find(ref)
-    if (!user || (!seesOthers && user.id !== callerOf(request).user?.id)) throw new ApiError('not_found')
-    return user
-  }
-
   async function own(request: ApiRequest): Promise<User> {
-    const user = await meant(request, false)
+    const user = await meantUser(store, request, false)
     if (callerOf(request).basis?.proof.method !== 'password') {
       const message = 'sign in by POST /session: an API key neither has nor sets a second factor'
       throw new ApiError('forbidden', [{ message }])

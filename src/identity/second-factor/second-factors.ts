@@ -103,11 +103,12 @@ export class SecondFactors {
   }
 
   /**
-   * Asks for a code after the first factor, if the user is enrolled, and enrols one who has to be. `source`: the client's
+   * Asks for a code after the first factor, if the user is enrolled, and enrols one who has to be; not for a certificate. `source`: the client's
    * address.
    */
   async after(proved: Proved, source: string): Promise<Step<Proved>> {
-    const { user, isUserVerified } = proved
+    const { user, isCertifiedHere, isUserVerified } = proved
+    if (isCertifiedHere) return { result: 'accepted', value: proved }
     const isEnrolled = (await this.#rows.find(user.id))?.enrolled !== undefined
     const policy = await this.#rows.policyOf(user)
     if (isUserVerified && policy?.areKeysEnough) return { result: 'accepted', value: proved }

@@ -20,6 +20,7 @@ export interface UserRow {
   email: string
   profile: string
   user_auths: List
+  secondary_auth: List
   ssh_public_keys: List
   is_disabled: Flag
   is_locked: Flag
@@ -247,6 +248,19 @@ export interface ProviderSessionRow {
   end_time: number
 }
 
+export interface UserCertificateRow {
+  id: string
+  user_id: string
+  /** A decimal number of 64 bits. */
+  serial: string
+  secret_revision: number
+  fingerprint: string
+  address: string
+  provider_session_id: string | null
+  begin_time: number
+  end_time: number
+}
+
 export interface TicketRow {
   id: string
   user_id: string
@@ -434,6 +448,8 @@ export interface SessionRow {
   approval: string
   comment: string
   ticket: string
+  /** JSON array of `{externalAuthId, values}`. */
+  accounting_classes: string
 }
 
 export interface UploadRow {
@@ -493,6 +509,7 @@ export interface Schema {
   idempotency_claims: IdempotencyClaimRow
   sign_ins: SignInRow
   provider_sessions: ProviderSessionRow
+  user_certificates: UserCertificateRow
   tickets: TicketRow
   invitations: InvitationRow
   second_factors: SecondFactorRow
