@@ -241,6 +241,7 @@ export class Broker {
     this.#accounting = new Accounting({
       ...parts,
       audit: this.#audit,
+      octets: () => this.#gate.octets(),
       now: Date.now,
       onError: (error) => this.#onAccountingError(error),
     })
