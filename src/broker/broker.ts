@@ -41,6 +41,7 @@ import type { Logger } from '../host/log.ts'
 import { openAuthorities } from '../identity/authorities.ts'
 import { forgeableServers } from '../identity/methods/radius/forgeable.ts'
 import { PersonCheck } from '../identity/person-check.ts'
+import { ProviderCheck } from '../identity/provider-check.ts'
 import { parsePublicKey } from '../identity/public-key.ts'
 import { Trials } from '../identity/trials.ts'
 import { Slack } from '../memory/slack.ts'
@@ -159,6 +160,7 @@ export class Broker {
   #reminders: NodeJS.Timeout | undefined
   #expiries: NodeJS.Timeout | undefined
   readonly #personCheck: PersonCheck
+  readonly #providerCheck: ProviderCheck
   #personChecks: NodeJS.Timeout | undefined
   readonly #deletion: Deletion
   readonly #retention: Retention
@@ -331,6 +333,15 @@ export class Broker {
       users: () => this.#gate.userIds(),
       onLost: (user, reason) =>
         options.logger.warn({ user, reason }, 'a person of a domain may not sign in any more'),
+    })
+    this.#providerCheck = new ProviderCheck({
+      store: parts.store,
+      registry: parts.methods,
+      sessions: parts.providerSessions,
+      users: () => this.#gate.userIds(),
+      now: Date.now,
+      onLost: (user, reason) =>
+        options.logger.warn({ user, reason }, 'a provider has ended the sign-in of a person'),
     })
     this.#outage = new Outage({
       reach,
@@ -643,7 +654,8 @@ export class Broker {
 
   #checkPersons(): void {
     if (this.#parts.store.reach.away) return
-    const checked = this.#personCheck.run().then(() => this.#gate.review())
+    const asked = Promise.all([this.#personCheck.run(), this.#providerCheck.run()])
+    const checked = asked.then(() => this.#gate.review())
     checked.catch((error: unknown) => {
       if (this.#parts.store.reach.away) return
       this.#options.logger.error({ error }, 'persons of domains could not be looked at')
@@ -731,6 +743,8 @@ export class Broker {
       bearers: this.#parts.bearers,
       federated: this.#parts.federated,
       browserSignIns: this.#parts.browserSignIns,
+      oidcSignIns: this.#parts.oidcSignIns,
+      samlSignIns: this.#parts.samlSignIns,
       providerSessions: this.#parts.providerSessions,
       passwords: this.#parts.passwords,
       userAuthority: this.#parts.userAuthority,

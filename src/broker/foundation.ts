@@ -9,9 +9,11 @@ import { External } from '../identity/external.ts'
 import { Federated } from '../identity/federated.ts'
 import { sealClearHashes } from '../identity/hashes.ts'
 import { MethodRegistry } from '../identity/methods/registry.ts'
+import { OidcSignIns } from '../identity/oidc-sign-ins.ts'
 import { PasswordHasher } from '../identity/password.ts'
 import { PasswordPolicy } from '../identity/policy.ts'
 import { ProviderSessions } from '../identity/provider-sessions.ts'
+import { SamlSignIns } from '../identity/saml-sign-ins.ts'
 import { SecondFactors } from '../identity/second-factor/second-factors.ts'
 import { SecurityKeys } from '../identity/second-factor/security-keys.ts'
 import { SharedLockout } from '../identity/shared-lockout.ts'
@@ -43,6 +45,8 @@ export interface Foundation {
   federated: Federated
   browserSignIns: BrowserSignIns
   providerSessions: ProviderSessions
+  oidcSignIns: OidcSignIns
+  samlSignIns: SamlSignIns
   /** Certifies SSH keys of users. */
   userAuthority: Authority
   recordingService: RecordingService
@@ -69,7 +73,13 @@ export async function openFoundation(
     await sealClearHashes(store.users, vault)
     await store.users.noteLooks()
     const passwords = new PasswordHasher({ policy: new PasswordPolicy(config.passwords) })
-    const methods = new MethodRegistry({ store, vault, now: Date.now, onFailure: onServerFailure })
+    const methods = new MethodRegistry({
+      store,
+      vault,
+      now: Date.now,
+      site: config.site,
+      onFailure: onServerFailure,
+    })
     const securityKeys = new SecurityKeys({ store, site: config.site, now: Date.now })
     const factors = new SecondFactors({ store, vault, keys: securityKeys, now: Date.now })
     const external = new External({ store, registry: methods })
@@ -98,6 +108,23 @@ export async function openFoundation(
     })
     const providerSessions = new ProviderSessions({ store, vault, now: Date.now })
     const federated = new Federated({ external, identities, sessions: providerSessions })
+    const oidcSignIns = new OidcSignIns({
+      store,
+      registry: methods,
+      federated,
+      sessions: providerSessions,
+      site: config.site,
+      now: Date.now,
+    })
+    const samlSignIns = new SamlSignIns({
+      store,
+      registry: methods,
+      federated,
+      sessions: providerSessions,
+      site: config.site,
+      now: Date.now,
+      randomBytes,
+    })
     const bearers = new Bearers({ store, registry: methods, now: Date.now })
     const { objectStore } = config.recordings
     const recordingService = new RecordingService({
@@ -130,6 +157,8 @@ export async function openFoundation(
       federated,
       browserSignIns,
       providerSessions,
+      oidcSignIns,
+      samlSignIns,
       userAuthority,
       recordingService,
       close,

@@ -6,7 +6,7 @@ import type { AuthDomain, ExternalAuth } from '../model/external-auths.ts'
 import type { User } from '../model/objects.ts'
 import type { Store } from '../store/store.ts'
 import type { BearerAnswer } from './methods/method.ts'
-import { readClaims } from './methods/oidc/token.ts'
+import { readClaims } from './methods/oidc/signed.ts'
 import type { MethodRegistry } from './methods/registry.ts'
 import { flawOfStanding } from './standing.ts'
 
@@ -26,6 +26,8 @@ export type BearerOutcome =
       user: User
       /** Name of the external authentication. */
       by: string
+      /** When the token ends, in milliseconds since the epoch. */
+      ends: number
       /** Profiles of the token's scopes, whose rights are the most it gives; absent if scopes limit nothing. */
       profiles?: string[]
     }
@@ -48,14 +50,18 @@ export class Bearers {
 
   /** Judges a token. `source`: the client's address. */
   async judge(token: string, source: string): Promise<BearerOutcome> {
-    let issuer: unknown
+    const all = await this.#takers()
+    let takers: Taker[]
     try {
-      issuer = readClaims(token)['iss']
+      const { iss: issuer } = readClaims(token)
+      takers = all.filter(({ auth }) => auth.options.issuer === issuer)
+      if (takers.length === 0) return refused(`no domain has the issuer ${JSON.stringify(issuer)}`)
     } catch (error) {
-      return refused((error as Error).message)
+      takers = all.filter(({ auth }) => auth.options.tokenType === 'opaque')
+      if (takers.length === 0) return refused((error as Error).message)
+      // A token that is shown to another issuer than its own could be used by that one.
+      if (takers.length > 1) return refused('several issuers of opaque tokens: which one to ask is not known')
     }
-    const takers = (await this.#takers()).filter(({ auth }) => auth.options.issuer === issuer)
-    if (takers.length === 0) return refused(`no domain has the issuer ${JSON.stringify(issuer)}`)
     const answers = await Promise.all(
       takers.map(async (taker) => ({ taker, answer: await this.#ask(taker, token) })),
     )
@@ -84,7 +90,7 @@ export class Bearers {
 
   async #asUser(
     { domain, auth }: Taker,
-    { person, scopes, isMultiFactor }: Accepted,
+    { ends, person, scopes, isMultiFactor }: Accepted,
     source: string,
   ): Promise<BearerOutcome> {
     const { store, now } = this.#options
@@ -99,7 +105,7 @@ export class Bearers {
     if (!isMultiFactor && (isEnrolled || (await store.secondFactors.policyOf(user))))
       return refused(`${user.userName} needs a second factor, and amr of the token does not say mfa`)
     const profiles = profilesOf(auth.options.scopes, scopes)
-    return { result: 'accepted', user, by: auth.authenticationName, ...(profiles && { profiles }) }
+    return { result: 'accepted', user, by: auth.authenticationName, ends, ...(profiles && { profiles }) }
   }
 
   async #takers(): Promise<Taker[]> {
@@ -107,7 +113,9 @@ export class Bearers {
     const [domains, auths] = await Promise.all([authDomains.list(ALL), externalAuths.list(ALL)])
     return domains.items.flatMap((domain) =>
       auths.items.flatMap((auth) =>
-        auth.type === 'OIDC' && domain.externalAuthIds.includes(auth.id) ? [{ domain, auth }] : [],
+        auth.type === 'OIDC' && auth.options.audience !== '' && domain.externalAuthIds.includes(auth.id)
+          ? [{ domain, auth }]
+          : [],
       ),
     )
   }

@@ -50,10 +50,11 @@ export class ProviderSessions {
     return await store.providerSessions.begin({ ...session, sid, begin: now() }, seal, limits)
   }
 
-  /** Notes that the provider has confirmed the session. Returns false if it has ended since. */
-  async confirmed(id: Id, tokens: ProviderTokens): Promise<boolean> {
+  /** Notes that the provider was asked: its tokens, and the end if it has changed. Returns false if the session has ended since. */
+  async confirmed(id: Id, tokens: ProviderTokens, ends?: number): Promise<boolean> {
     const { store, now } = this.#options
-    return await store.providerSessions.checked(id, { time: now(), sealed: this.#sealed(id, tokens) })
+    const change = { time: now(), sealed: this.#sealed(id, tokens), ...(ends !== undefined && { ends }) }
+    return await store.providerSessions.checked(id, change)
   }
 
   /** @throws UnsealError if they were altered, or belong to another session */
@@ -69,20 +70,21 @@ export class ProviderSessions {
 
   /**
    * Ends the sessions that the provider has ended, by its subject, its sid, or both. `endsAll`: all that rests on them, not
-   * only sign-ins by cookie. Returns the users.
+   * only sign-ins by cookie. `announce` is called with the users before.
    */
   async loggedOut(
     externalAuthId: Id,
     named: { subject?: string; sid?: string },
     endsAll: boolean,
-  ): Promise<Id[]> {
+    announce: (userIds: readonly Id[]) => Promise<void>,
+  ): Promise<void> {
     const { providerSessions } = this.#options.store
     const sessions = await providerSessions.named(externalAuthId, named)
+    await announce([...new Set(sessions.map(({ userId }) => userId))])
     for (const { id } of sessions) {
       if (endsAll) await providerSessions.remove(id)
       else await providerSessions.signOut(id)
     }
-    return [...new Set(sessions.map(({ userId }) => userId))]
   }
 
   #sealed(id: Id, tokens: ProviderTokens): Uint8Array {

@@ -4,7 +4,7 @@
  */
 import type { Id } from './objects.ts'
 
-export const EXTERNAL_AUTH_TYPES = ['LDAP', 'RADIUS', 'TACACS', 'KERBEROS', 'OIDC'] as const
+export const EXTERNAL_AUTH_TYPES = ['LDAP', 'RADIUS', 'TACACS', 'KERBEROS', 'OIDC', 'SAML'] as const
 export type ExternalAuthType = (typeof EXTERNAL_AUTH_TYPES)[number]
 
 export interface ExternalServer {
@@ -82,10 +82,13 @@ export interface KerberosOptions {
 export interface OidcOptions {
   /** https URL, as `iss` of each token has it. */
   issuer: string
-  /** Value that `aud` of each token must hold. */
+  /** Value that `aud` of each access token must hold. Empty: access tokens are not taken. */
   audience: string
-  /** `at+jwt`: access tokens of RFC 9068. `jwt`: others, such as those of jobs, which must be bound by claims. */
-  tokenType: 'at+jwt' | 'jwt'
+  /**
+   * `at+jwt`: access tokens of RFC 9068. `jwt`: others, such as those of jobs, which must be bound by claims. `opaque`: the
+   * issuer is asked about each (RFC 7662).
+   */
+  tokenType: 'at+jwt' | 'jwt' | 'opaque'
   /** Claim with the name. */
   userClaim: string
   /** Each `CLAIM=VALUE`: all these claims, each with one of its values. */
@@ -94,6 +97,75 @@ export interface OidcOptions {
   scopes: string[]
   /** PEM; absent: the system's authorities. */
   caCertificates?: string
+  /** Absent: nobody signs in there by browser. */
+  client?: OidcClient
+}
+
+export const OIDC_CLIENT_AUTHENTICATIONS = [
+  'client_secret_basic',
+  'client_secret_post',
+  'private_key_jwt',
+  'none',
+] as const
+export const OIDC_PROMPTS = ['login', 'select_account', 'consent'] as const
+
+/** The bastion as a client of the issuer, for sign-ins by browser. */
+export interface OidcClient {
+  /** `client_id`. */
+  id: string
+  authentication: (typeof OIDC_CLIENT_AUTHENTICATIONS)[number]
+  /** Scopes that are asked for, `openid` among them. */
+  scopes: string[]
+  /** One of them has to be the `acr` of the ID Token. Empty: any. */
+  acrValues: string[]
+  /** All of them have to be in `amr` of the ID Token. */
+  amrValues: string[]
+  /** Seconds since the person was authenticated at the issuer, at most. */
+  maxAge?: number
+  prompt?: (typeof OIDC_PROMPTS)[number]
+  /** Whether a logout at the issuer ends sessions, too, and not only sign-ins at the API and its pages. */
+  logoutEndsSessions: boolean
+  /** Minutes for which a sign-in counts, with all that rests on it, if the issuer gives no refresh token. */
+  lifetime: number
+}
+
+export const SAML_BINDINGS = ['redirect', 'post'] as const
+export const SAML_NAME_ID_FORMATS = ['unspecified', 'email', 'persistent', 'transient'] as const
+
+/** Where the identity provider is, and by which certificates it is known: by its metadata, or said one by one. */
+export type SamlIdp =
+  | { metadata: string }
+  | { metadataUrl: string }
+  | { entityId: string; ssoUrl: string; sloUrl?: string; certificates: string }
+
+export interface SamlOptions {
+  idp: SamlIdp
+  /** PEM; one of these has to sign the metadata. Absent: they need no signature. */
+  metadataCertificates?: string
+  /** PEM of the authorities for `metadataUrl`; absent: the system's. */
+  caCertificates?: string
+  /** Binding of requests, where the identity provider has both. */
+  binding: (typeof SAML_BINDINGS)[number]
+  nameIdFormat: (typeof SAML_NAME_ID_FORMATS)[number]
+  /** Attribute with the name; absent: the NameID. */
+  userAttribute?: string
+  /** Attribute that is never given to another person; absent: a persistent NameID. */
+  idAttribute?: string
+  /** AuthnContextClassRef, one of which is needed. Empty: any. */
+  authnContexts: string[]
+  forceAuthn: boolean
+  /** Whether sign-ins may begin at the identity provider. */
+  idpInitiated: boolean
+  requireEncryption: boolean
+  /** Seconds by which clocks may differ. */
+  clockSkew: number
+  /** Whether a sign-out at the identity provider ends sessions, too, and not only sign-ins at the API and its pages. */
+  logoutEndsSessions: boolean
+  /** Minutes for which a sign-in counts, with all that rests on it, at most. */
+  lifetime: number
+  /** PEM of our certificates, whose keys are secrets. */
+  certificate: string
+  nextCertificate?: string
 }
 
 export type ExternalAuth =
@@ -102,6 +174,7 @@ export type ExternalAuth =
   | (Common & { type: 'TACACS'; options: TacacsOptions })
   | (Common & { type: 'KERBEROS'; options: KerberosOptions })
   | (Common & { type: 'OIDC'; options: OidcOptions })
+  | (Common & { type: 'SAML'; options: SamlOptions })
 
 /** Names of the sealed secrets of each type. `keytab` is base64. */
 export const EXTERNAL_AUTH_SECRETS = {
@@ -109,7 +182,8 @@ export const EXTERNAL_AUTH_SECRETS = {
   RADIUS: ['shared_secret'],
   TACACS: ['shared_secret'],
   KERBEROS: ['keytab'],
-  OIDC: [],
+  OIDC: ['client_secret', 'private_key'],
+  SAML: ['private_key', 'next_private_key'],
 } as const satisfies Record<ExternalAuthType, readonly string[]>
 
 export const AUTH_DOMAIN_LANGUAGES = ['en', 'fr', 'de', 'es'] as const

@@ -7,6 +7,8 @@ const NAMES = {
   language: '__Host-sallyport_language',
   /** Way of the last sign-in, without a name. */
   way: '__Host-sallyport_way',
+  /** Secret of the browser that its requests to identity providers are bound to. */
+  provider: '__Host-sallyport_provider',
 } as const
 type PageCookie = keyof typeof NAMES
 
@@ -16,14 +18,18 @@ export function cookieOf({ cookies }: FastifyRequest, name: PageCookie): string 
   return cookies[NAMES[name]]
 }
 
-/** Sets a cookie that no script sees, for a year or until the browser closes. The rest of the request sees it, too. */
+/**
+ * Sets a cookie that no script sees, for a year or until the browser closes. The rest of the request sees it, too. `isForeign`:
+ * whether it comes with forms that other sites send.
+ */
 export function setCookie(
   request: FastifyRequest,
   reply: FastifyReply,
   name: PageCookie,
-  { value, isKept }: { value: string; isKept: boolean },
+  { value, isKept, isForeign = false }: { value: string; isKept: boolean; isForeign?: boolean },
 ): void {
   request.cookies[NAMES[name]] = value
-  const attributes = { path: '/', secure: true, httpOnly: true, sameSite: 'lax' } as const
+  const sameSite = isForeign ? 'none' : 'lax'
+  const attributes = { path: '/', secure: true, httpOnly: true, sameSite } as const
   reply.setCookie(NAMES[name], value, { ...attributes, ...(isKept && { maxAge: YEAR_S }) })
 }

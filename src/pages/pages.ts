@@ -5,12 +5,20 @@ import { registerAccountPage } from './account.ts'
 import { KEY_SCRIPT_FILE, PAGE_ICON, STYLE_SHEET } from './files.ts'
 import { registerConfirmPages } from './confirm.ts'
 import { acceptForms } from './forms.ts'
+import { oidcWays, registerOidcPages } from './oidc.ts'
+import { registerSamlPages, samlWays } from './saml.ts'
 import { registerSignInPages } from './sign-in.ts'
 import { ticketWays, type WaysOfKind } from './ways.ts'
 
 /** Ways beside the password, in the order of the page. */
-const WAYS: readonly WaysOfKind[] = [ticketWays]
-const REGISTERED = [registerSignInPages, registerAccountPage, registerConfirmPages]
+const WAYS: readonly WaysOfKind[] = [ticketWays, oidcWays, samlWays]
+const REGISTERED = [
+  registerSignInPages,
+  registerOidcPages,
+  registerSamlPages,
+  registerAccountPage,
+  registerConfirmPages,
+]
 
 export function registerPages(app: Api, context: Context): void {
   acceptForms(app)

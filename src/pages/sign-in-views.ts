@@ -83,6 +83,21 @@ function linksOf(
   return html`<div class="ways">${ways.map(link)}</div>`
 }
 
+/**
+ * Sends a page that leads to the sign-out of a provider. A redirect would be that of the form, which may lead to this broker
+ * only.
+ */
+export function sendSignOut(request: FastifyRequest, reply: FastifyReply, place: URL): FastifyReply {
+  const { signIn } = messagesOf(request)
+  const body = html`<div class="sheet">
+<h1>${signIn.title}</h1>
+<p role="status">${signIn.leaving(place.host)}</p>
+<a class="button" href="${place.href}">${signIn.goOn}</a>
+</div>`
+  reply.header('refresh', `0;url=${place.href}`)
+  return sendPage(request, reply, { title: signIn.title, body })
+}
+
 /** Sends the page of one round; `way` is noted when the sign-in is complete. */
 export function sendRound(
   request: FastifyRequest,

@@ -10,7 +10,8 @@ import { finishSignIn } from './finish.ts'
 import { type Form, formOfRequest, ownerOf } from './forms.ts'
 import { messagesOf } from './languages/languages.ts'
 import { returnPath } from './return-path.ts'
-import { sendSignIn } from './sign-in-views.ts'
+import { leaveSaml } from './saml.ts'
+import { sendSignIn, sendSignOut } from './sign-in-views.ts'
 import { PASSWORD_WAY, type PageContext } from './ways.ts'
 
 /** Characters of a name, and answers of a round. */
@@ -71,7 +72,12 @@ export function registerSignInPages(app: Api, context: PageContext): void {
 
   app.post('/signout', hide, async (request, reply) => {
     formOfRequest(request)
-    await end(context, request, reply)
+    const providerSession = await end(context, request, reply)
+    const place =
+      providerSession === undefined ? undefined : await context.deps.oidcSignIns.signOut(providerSession)
+    if (place) return sendSignOut(request, reply, place)
+    const left = providerSession !== undefined && (await leaveSaml(context, request, reply, providerSession))
+    if (left) return left
     const notice = messagesOf(request).signIn.signedOut
     return await sendSignIn(context, request, reply, { return: returnPath(undefined), notice })
   })

@@ -44,6 +44,7 @@ import * as kerberosTargets from './migrations/0039-kerberos-targets.ts'
 import * as serversOfSignIns from './migrations/0043-servers-of-sign-ins.ts'
 import * as browsers from './migrations/0044-browsers.ts'
 import * as providerSessions from './migrations/0045-provider-sessions.ts'
+import * as usedMessages from './migrations/0046-used-messages.ts'
 import * as scim from './migrations/0047-scim.ts'
 import * as userCertificates from './migrations/0048-user-certificates.ts'
 
@@ -89,6 +90,7 @@ export const MIGRATIONS: readonly Migration[] = [
   serversOfSignIns,
   browsers,
   providerSessions,
+  usedMessages,
   scim,
   userCertificates,
 ]

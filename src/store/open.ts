@@ -55,6 +55,7 @@ import { targetGroupRepository } from './target-groups.ts'
 import { ticketRepository } from './tickets.ts'
 import { timeframeRepository } from './timeframes.ts'
 import { uploadRepository } from './uploads.ts'
+import { usedMessageRepository } from './used-messages.ts'
 import { userCertificateRepository } from './user-certificates.ts'
 import { userGroupRepository } from './user-groups.ts'
 import { userRepository } from './users.ts'
@@ -175,6 +176,7 @@ function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'reach'>): S
     signIns: signInRepository(context),
     providerSessions: providerSessionRepository(context),
     securityKeys: securityKeyRepository(context),
+    usedMessages: usedMessageRepository(context),
     userCertificates: userCertificateRepository(context),
     tickets: ticketRepository(context),
     invitations: invitationRepository(context),

@@ -260,6 +260,19 @@ export interface ProviderSessionRepository {
   remove(id: Id): Promise<boolean>
 }
 
+export interface UsedMessageRepository {
+  /**
+   * Notes messages as used until they end: `used` if one of them was used before, `full` if there is no room. Forgets those
+   * that have ended. Times in milliseconds since the epoch.
+   */
+  use(
+    digests: readonly Uint8Array[],
+    ends: number,
+    now: number,
+    limit: number,
+  ): Promise<'first' | 'used' | 'full'>
+}
+
 /** A certificate that the bastion's own authority has made for a user's key. Times in milliseconds since the epoch. */
 export interface UserCertificate {
   id: Id
@@ -1212,6 +1225,7 @@ export interface Store {
   signIns: SignInRepository
   providerSessions: ProviderSessionRepository
   securityKeys: SecurityKeyRepository
+  usedMessages: UsedMessageRepository
   tickets: TicketRepository
   invitations: InvitationRepository
   lockouts: LockoutRepository

@@ -70,6 +70,8 @@ beforeAll(async () => {
     startProvider({ alice: ['ops', 'audit'], bob: [] }),
     startJobs(),
   ])
+  // Tokens are of the real time.
+  h.clock.now = Date.now()
   cookie = await h.signIn()
   for (const group_name of ['staff', 'ci']) await must('POST', '/usergroups', { group_name })
   await must('POST', '/externalauths', {
@@ -192,6 +194,9 @@ test('a job checks a secret out without a stored key, and a token makes no API k
   const token = await jobs.token()
   const answer = await as(token, 'POST', '/accounts/deploy@local@srv1/checkout')
   expect(answer.body).toMatchObject({ login: 'deploy', password: 'canary-7f31' })
+  // The policy would let it last longer than the token.
+  const { exp } = JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString())
+  expect(Date.parse(answer.body.expires)).toBe(exp * 1000)
   expect(await h.events('checkout.out')).toMatchObject([
     { user: 'repo%3Aacme%2Fapp%3Aref%3Arefs%2Fheads%2Fmain@jobs', account: 'deploy' },
   ])

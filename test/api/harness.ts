@@ -24,8 +24,10 @@ import { External } from '../../src/identity/external.ts'
 import { Federated } from '../../src/identity/federated.ts'
 import { sealHash } from '../../src/identity/hashes.ts'
 import { MethodRegistry } from '../../src/identity/methods/registry.ts'
+import { OidcSignIns } from '../../src/identity/oidc-sign-ins.ts'
 import { ProviderSessions } from '../../src/identity/provider-sessions.ts'
 import { parsePublicKey } from '../../src/identity/public-key.ts'
+import { SamlSignIns } from '../../src/identity/saml-sign-ins.ts'
 import { SecondFactors } from '../../src/identity/second-factor/second-factors.ts'
 import { SecurityKeys } from '../../src/identity/second-factor/security-keys.ts'
 import { SharedLockout } from '../../src/identity/shared-lockout.ts'
@@ -49,6 +51,9 @@ import { documentCheck } from './reference/document.ts'
 
 export const ADMIN = { user: 'admin', password: 'correct horse battery staple' }
 
+/** Origin of the pages. */
+export const SITE = 'https://bastion.lab'
+
 export interface Answer {
   status: number
   headers: Record<string, string | string[] | number | undefined>
@@ -60,6 +65,7 @@ export interface Answer {
 export interface Harness {
   api: Api
   store: Store
+  providerSessions: ProviderSessions
   approvals: Approvals
   /** Path of the database's file. */
   database: string
@@ -168,9 +174,10 @@ export async function startHarness(
   const userAuthority = await openUserAuthority(store.settings, vault)
   identities.authorities = openAuthorities({ userCa: [] }, parsePublicKey(userAuthority.blob))
   // Tickets of a real KDC are of the real time.
-  const registry = new MethodRegistry({ store, vault, now: Date.now, onFailure: () => undefined })
+  const registry = new MethodRegistry({ store, vault, now: Date.now, site: SITE, onFailure: () => undefined })
   const external = new External({ store, registry })
   const providerSessions = new ProviderSessions({ store, vault, now: () => clock.now })
+  const federated = new Federated({ external, identities, sessions: providerSessions })
   const api = await createApi({
     store,
     vault,
@@ -187,8 +194,25 @@ export async function startHarness(
       external,
     }),
     bearers: new Bearers({ store, registry, now: Date.now }),
-    federated: new Federated({ external, identities, sessions: providerSessions }),
+    federated,
     providerSessions,
+    oidcSignIns: new OidcSignIns({
+      store,
+      registry,
+      federated,
+      sessions: providerSessions,
+      site: SITE,
+      now: Date.now,
+    }),
+    samlSignIns: new SamlSignIns({
+      store,
+      registry,
+      federated,
+      sessions: providerSessions,
+      site: SITE,
+      now: Date.now,
+      randomBytes,
+    }),
     factors,
     securityKeys,
     trials: new Trials({ store, registry, now: () => clock.now }),
@@ -284,6 +308,7 @@ export async function startHarness(
     api,
     store,
     approvals,
+    providerSessions,
     database: temporary.path,
     open: temporary.open,
     sql: temporary.sql,

@@ -41,6 +41,7 @@ const { store } = temp
 const registry = new MethodRegistry({
   store,
   vault: SEAL,
+  site: 'https://bastion.lab',
   now: Date.now,
   onFailure: (name, server, error) => process.stderr.write(`${name} ${server}: ${error.message}\n`),
 })

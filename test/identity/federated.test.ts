@@ -69,6 +69,11 @@ function accepted({ outcome }: FederatedOutcome): Proved {
   if (outcome.result !== 'accepted') throw new Error(JSON.stringify(outcome))
   return outcome
 }
+const loggedOut = async (named: { subject?: string; sid?: string }, endsAll: boolean, id = auth.id) => {
+  const users: string[] = []
+  await sessions.loggedOut(id, named, endsAll, async (ids) => void users.push(...ids))
+  return users
+}
 const signIn = async (person = proved()) => accepted(await federated.signIn(person, CLIENT))
 
 test('a proved person is a user of the domain, with a session at the provider', async () => {
@@ -131,11 +136,11 @@ test('a logout by sid ends that session, one by subject all of the person, one o
   })
   const left = async () => (await temp.store.providerSessions.list()).map(({ id }) => id).sort()
   const other = await temp.store.externalAuths.create(newExternalAuth('other'))
-  expect(await sessions.loggedOut(other.id, { subject: 'u1' }, true)).toEqual([])
-  expect(await sessions.loggedOut(auth.id, {}, true)).toEqual([])
-  expect(await sessions.loggedOut(auth.id, { subject: 'u1', sid: 'sid-2' }, true)).toEqual([two.user.id])
+  expect(await loggedOut({ subject: 'u1' }, true, other.id)).toEqual([])
+  expect(await loggedOut({}, true)).toEqual([])
+  expect(await loggedOut({ subject: 'u1', sid: 'sid-2' }, true)).toEqual([two.user.id])
   expect(await left()).toEqual([one.providerSession, bob.providerSession].sort())
-  expect(await sessions.loggedOut(auth.id, { subject: 'u1' }, true)).toEqual([one.user.id])
+  expect(await loggedOut({ subject: 'u1' }, true)).toEqual([one.user.id])
   expect(await left()).toEqual([bob.providerSession])
 })
 
@@ -149,10 +154,10 @@ test('what rests on a session ends with it, or at its time', async () => {
   now = ENDS
   expect(await flaw()).toBe('the sign-in at the provider has ended')
   now = ENDS - 1
-  await sessions.loggedOut(auth.id, { subject: 'u1' }, false)
+  await loggedOut({ subject: 'u1' }, false)
   expect(await flaw()).toBeUndefined()
   expect(sessions.tokensOf((await temp.store.providerSessions.find(providerSession!))!)).toEqual({})
-  await sessions.loggedOut(auth.id, { subject: 'u1' }, true)
+  await loggedOut({ subject: 'u1' }, true)
   expect(await flaw()).toBe('the provider has ended the sign-in')
 })
 
@@ -182,7 +187,7 @@ test('sign-ins by cookie end with the session at the provider', async () => {
   await begin(2, {})
   expect(await temp.store.signIns.find(Uint8Array.of(1))).toMatchObject({ providerSession })
   expect(await temp.store.providerSessions.isSignedIn(providerSession!)).toBe(true)
-  await sessions.loggedOut(auth.id, { sid: 'sid-1' }, false)
+  await loggedOut({ sid: 'sid-1' }, false)
   expect(await temp.store.signIns.find(Uint8Array.of(1))).toBeUndefined()
   expect(await temp.store.signIns.find(Uint8Array.of(2))).toBeDefined()
   expect(await temp.store.providerSessions.isSignedIn(providerSession!)).toBe(false)

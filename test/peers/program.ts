@@ -35,6 +35,7 @@ const PROGRAMS = {
   oathtool: 'oathtool',
   zbarimg: 'zbar-tools',
   openssl: 'openssl',
+  php: 'php-cli',
   plink: 'putty-tools',
   pscp: 'putty-tools',
   psftp: 'putty-tools',
@@ -136,6 +137,7 @@ export type PythonModule = keyof typeof PYTHON_MODULES
 const MULTIARCH = process.arch === 'arm64' ? 'aarch64-linux-gnu' : 'x86_64-linux-gnu'
 /** Library → a file of it and its Debian package. */
 const LIBRARIES = {
+  simplesamlphp: { file: '/usr/share/simplesamlphp/www/index.php', debian: 'simplesamlphp' },
   'samba-ad-dc': {
     file: '/usr/share/samba/setup/provision.ldif',
     debian: 'samba-ad-provision',

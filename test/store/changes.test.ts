@@ -73,6 +73,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   sqlite_sequence: 'of SQLite',
   tickets: 'looked up when they are used',
   uploads: 'of recordings',
+  used_messages: 'asked at a sign-in',
 }
 
 let temp: TemporaryStore

@@ -35,7 +35,7 @@ export async function byBearer(context: Context, request: FastifyRequest, token:
     await record(deps.audit, request, 'auth.failure', { ...METHOD, reason: outcome.reason })
     throw new ApiError('authentication_required')
   }
-  const { user, by, profiles } = outcome
+  const { ends, user, by, profiles } = outcome
   const own = await rightsOf(deps.store, user.profile)
   const limits =
     profiles && union(await Promise.all(profiles.map((profile) => rightsOf(deps.store, profile))))
@@ -46,7 +46,7 @@ export async function byBearer(context: Context, request: FastifyRequest, token:
     bearer: by,
     profile: [...new Set([user.profile, ...(profiles ?? [])])].join('+'),
     rights: limits ? intersection(own, limits) : own,
-    basis: { userId: user.id, address: addressOf(request), proof: passwordProof(user, [by]) },
+    basis: { userId: user.id, address: addressOf(request), proof: passwordProof(user, [by], { ends }) },
   }
   await noteUse(context, request, `bearer ${by}`, caller, METHOD.method)
   return caller

@@ -108,11 +108,21 @@ export function clearCookie(request: FastifyRequest, reply: FastifyReply): void 
   reply.clearCookie(SESSION_COOKIE, COOKIE)
 }
 
-/** Ends the sign-in of the request's cookie, and removes the cookie. */
-export async function end({ signIns }: Context, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+/**
+ * Ends the sign-in of the request's cookie, and removes the cookie. Returns the id of the session at a provider that it
+ * rested on, if it did.
+ */
+export async function end(
+  { deps, signIns }: Context,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<string | undefined> {
   const token = request.cookies[SESSION_COOKIE]
-  if (token !== undefined) await signIns.end(token)
   clearCookie(request, reply)
+  if (token === undefined) return undefined
+  const signIn = await signIns.use(token, deps.clock())
+  await signIns.end(token)
+  return signIn?.providerSession
 }
 
 /** Records a refusal, whose reason is only audited. Returns the one code that the client sees. */

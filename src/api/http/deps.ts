@@ -23,8 +23,10 @@ import type { Bearers } from '../../identity/bearers.ts'
 import type { BrowserSignIns } from '../../identity/browser-sign-in/waiting.ts'
 import type { Identities } from '../../identity/chain.ts'
 import type { Federated } from '../../identity/federated.ts'
+import type { OidcSignIns } from '../../identity/oidc-sign-ins.ts'
 import type { PasswordHasher } from '../../identity/password.ts'
 import type { ProviderSessions } from '../../identity/provider-sessions.ts'
+import type { SamlSignIns } from '../../identity/saml-sign-ins.ts'
 import type { SecondFactors } from '../../identity/second-factor/second-factors.ts'
 import type { SecurityKeys } from '../../identity/second-factor/security-keys.ts'
 import type { ShownTickets } from '../../identity/shown-tickets.ts'
@@ -85,6 +87,8 @@ export interface ApiDeps {
   federated: Federated
   /** Native clients that wait for their person in a browser. */
   browserSignIns: Pick<BrowserSignIns, 'find' | 'confirm' | 'refuse'>
+  oidcSignIns: OidcSignIns
+  samlSignIns: SamlSignIns
   providerSessions: ProviderSessions
   shownTickets: Pick<ShownTickets, 'areTaken' | 'negotiate'>
   trials: Pick<Trials, 'ofAuth' | 'ofDomain'>

@@ -68,10 +68,11 @@ const ATTRIBUTES = Object.entries(NAMES) as [keyof AuthDomainAttributes, keyof t
 
 /** Refuses what would need a question: tokens come with requests. @throws ApiError `invalid_field` */
 function refuseQuestions(type: AuthDomain['type'], body: Static<typeof Update>): void {
-  if (type !== 'OIDC') return
-  const flaw = 'persons of type OIDC sign in by tokens: no name is looked for, and nothing can be asked'
+  if (type !== 'OIDC' && type !== 'SAML') return
+  const flaw = `persons of type ${type} sign in at a provider: no name is looked for, and nothing can be asked`
   check('is_default', body.is_default ? flaw : undefined)
-  check('secondary_auth', (body.secondary_auth ?? []).length > 0 ? flaw : undefined)
+  const asked = type === 'OIDC' ? (body.secondary_auth ?? []) : []
+  check('secondary_auth', asked.length > 0 ? flaw : undefined)
   check('public_key_attribute', body.public_key_attribute != null ? flaw : undefined)
 }
 
@@ -86,8 +87,8 @@ export function authDomainResource(context: ResourceContext) {
     if (refs === undefined) return undefined
     for (const [at, ref] of refs.entries()) {
       const auth = await referred(store.externalAuths, `${field}/${at}`, ref)
-      if (field === 'secondary_auth' && auth.type === 'OIDC')
-        throw fieldError('invalid_field', `${field}/${at}`, `"${ref}" takes tokens, and asks no code`)
+      if (field === 'secondary_auth' && (auth.type === 'OIDC' || auth.type === 'SAML'))
+        throw fieldError('invalid_field', `${field}/${at}`, `"${ref}" is a provider, and asks no code`)
       if (field === 'external_auths' && auth.type !== wanted)
         throw fieldError(
           'invalid_field',

@@ -10,7 +10,7 @@ import { CheckoutError } from '../../vault/checkout-refusals.ts'
 import { MAX_PASSPHRASE_BYTES } from '../../vault/credentials.ts'
 import { RewriteError, RewriterBusyError } from '../../vault/formats/rewriter.ts'
 import { KEY_FORMATS } from '../../vault/formats/write.ts'
-import { callerOf, userOf } from '../access/caller.ts'
+import { type Caller, callerOf, userOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
 import { actor, record } from '../access/events.ts'
 import { paramsSchema } from '../collection/paths.ts'
@@ -135,7 +135,7 @@ export function registerCheckout(app: Api, { deps }: Context): void {
           ...(keyFormat !== undefined && { keyFormat }),
           ...(apiKey && { apiKey }),
         }
-        out = await checkouts.checkout(user, placed.account, clock, wish)
+        out = await checkouts.checkout(untilItsEnd(user, callerOf(request)), placed.account, clock, wish)
       } catch (error) {
         if (!isRefusal(error)) throw error
         if (error instanceof CheckoutError && error.reason === 'not_allowed')
@@ -271,4 +271,11 @@ function personOf(request: FastifyRequest): EventFields {
 /** Returns what the user says about the checkout, as fields of its event. */
 function toldOf({ comment, ticket }: Pick<CheckoutWish, 'comment' | 'ticket'>): EventFields {
   return { ...(comment !== undefined && { reason: comment }), ...(ticket !== undefined && { ticket }) }
+}
+
+/** Returns the user with the end of the access token, if one has asked: a checkout lasts no longer. */
+function untilItsEnd(user: User, { basis }: Caller): User {
+  const ends = basis?.proof.method === 'password' ? basis.proof.ends : undefined
+  if (ends === undefined) return user
+  return { ...user, expirationDate: Math.min(ends, user.expirationDate ?? Number.POSITIVE_INFINITY) }
 }

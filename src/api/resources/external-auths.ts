@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { sealExternal } from '../../identity/external-secrets.ts'
+import { signingKeyFlaw } from '../../identity/methods/oidc/client.ts'
 import { METHOD_TYPES } from '../../identity/methods/registry.ts'
 import type { AuthDomain } from '../../model/external-auths.ts'
 import {
@@ -7,6 +8,7 @@ import {
   type ExternalAuth,
   type ExternalAuthType,
   type ExternalServer,
+  type OidcOptions,
 } from '../../model/external-auths.ts'
 import { nameKey } from '../../model/names.ts'
 import { type Id, USER_AUTHS } from '../../model/objects.ts'
@@ -37,10 +39,20 @@ import {
 } from '../schema/external-auth-options.ts'
 import { check, checkName, exact, name, names, oneOf, partial, shown, text } from '../schema/fields.ts'
 import { issuerServer, Oidc, oidcOptionsOf, oidcShown } from '../schema/oidc-options.ts'
+import { ownPairOf } from '../schema/saml-keys.ts'
+import { idpServer, Saml, samlOptionsOf, samlShown } from '../schema/saml-options.ts'
 import { refuseBeyondOwn } from './users.ts'
 
 const MAX_SERVERS = 8
-const SECRETS = ['bind_password', 'client_key', 'shared_secret', 'keytab'] as const
+const SECRETS = [
+  'bind_password',
+  'client_key',
+  'shared_secret',
+  'keytab',
+  'client_secret',
+  'private_key',
+  'next_private_key',
+] as const
 /** Fields with the options of each type. */
 export const SECTIONS = {
   LDAP: 'ldap',
@@ -48,6 +60,7 @@ export const SECTIONS = {
   TACACS: 'tacacs',
   KERBEROS: 'kerberos',
   OIDC: 'oidc',
+  SAML: 'saml',
 } as const satisfies Record<(typeof METHOD_TYPES)[number], string>
 const authenticationName = name('unique; also a sign-in method of users', 'directory')
 const host = Type.String({
@@ -90,10 +103,16 @@ const Create = exact({
   tacacs: Type.Optional(Tacacs),
   kerberos: Type.Optional(Kerberos),
   oidc: Type.Optional(Oidc),
+  saml: Type.Optional(Saml),
   bind_password: secret('password of ldap/bind_dn'),
   client_key: secret('PEM of the key of ldap/client_certificate'),
   shared_secret: secret('secret that a RADIUS or TACACS+ server has for this client'),
   keytab: secret('base64 of the keytab with the key of kerberos/service_principal'),
+  client_secret: secret('secret of oidc/client_id at the issuer'),
+  private_key: secret(
+    'PEM of the key by which oidc/client_id proves itself at the issuer, or of saml/own_certificate',
+  ),
+  next_private_key: secret('PEM of the key of saml/next_certificate'),
 })
 const Update = partial(Create)
 const View = exact({
@@ -110,11 +129,14 @@ const View = exact({
   tacacs: Tacacs,
   kerberos: Kerberos,
   oidc: Oidc,
+  saml: Saml,
   secrets: names('those that are set'),
 })
 
 type Change = Pick<ExternalAuth, 'servers' | 'timeoutMs' | 'options' | 'description'> & {
   authenticationName?: string
+  /** Key that was made for the options. */
+  madeKey?: Secret
 }
 
 /** @throws ApiError `invalid_field` for options and secrets of another type */
@@ -152,13 +174,13 @@ function serversOf(body: Static<typeof Update>, own?: ExternalAuth): ExternalSer
   return servers
 }
 
-/** Returns the place of an issuer, which its URL says. @throws ApiError `invalid_field` if the body says another one */
-function issuerPlace(
+/** Returns the place that the options say. @throws ApiError `invalid_field` if the body says another one */
+function placeOf(
   { host, port, backup_servers: others = [] }: Static<typeof Update>,
-  issuer: string,
+  place: ExternalServer,
+  why: string,
 ): ExternalServer {
-  const place = issuerServer(issuer)
-  const flaw = 'oidc/issuer says where it is: leave this out'
+  const flaw = `${why}: leave this out`
   check('host', host !== undefined && host !== place.host ? flaw : undefined)
   check('port', port != null && port !== place.port ? flaw : undefined)
   check('backup_servers', others.length > 0 ? flaw : undefined)
@@ -166,7 +188,7 @@ function issuerPlace(
 }
 
 export function externalAuthResource(context: ResourceContext) {
-  const { store, vault } = context.deps
+  const { clock, store, vault } = context.deps
 
   const changeOf = async (
     body: Static<typeof Update>,
@@ -184,13 +206,25 @@ export function externalAuthResource(context: ResourceContext) {
         : undefined,
     )
     if (type === 'OIDC') {
+      if (body.private_key != null) check('private_key', signingKeyFlaw(Secret.of(body.private_key)))
       const options = oidcOptionsOf(body.oidc ?? {}, own?.type === 'OIDC' ? own.options : undefined)
       for (const [at, one] of options.scopes.entries()) {
         const profile = one.slice(one.lastIndexOf('=') + 1)
         if (!(await store.profiles.rightsOf(profile)))
           throw fieldError('unknown_reference', `oidc/scopes/${at}`, `there is no profile "${profile}"`)
       }
-      return { ...commonOf(body, own), servers: [issuerPlace(body, options.issuer)], options }
+      return {
+        ...commonOf(body, own),
+        servers: [placeOf(body, issuerServer(options.issuer), 'oidc/issuer says where it is')],
+        options,
+      }
+    }
+    if (type === 'SAML') {
+      const old = own?.type === 'SAML' ? own.options : undefined
+      const { certificate, key } = await ownPairOf(body, old, wanted ?? '', clock())
+      const options = await samlOptionsOf(body.saml ?? {}, old, certificate, clock())
+      const servers = [placeOf(body, await idpServer(options, clock()), 'the metadata say where it is')]
+      return { ...commonOf(body, own), servers, options, ...(key && { madeKey: key }) }
     }
     const servers = serversOf(body, own)
     if (body.keytab != null) check('keytab', keytabFlaw(body.keytab))
@@ -212,12 +246,15 @@ export function externalAuthResource(context: ResourceContext) {
     const accounting = body.radius?.accounting_port ?? undefined
     const isAccountedElsewhere =
       accounting !== undefined && !(old.type === 'RADIUS' && old.options.accountingPort === accounting)
+    const isOtherIssuer = old.type === 'OIDC' && (change.options as OidcOptions).issuer !== old.options.issuer
     if (
       !isMoved &&
       body.ldap?.ca_certificates === undefined &&
       body.ldap?.server_name === undefined &&
       body.ldap?.security === undefined &&
       !isAccountedElsewhere &&
+      !isOtherIssuer &&
+      body.oidc?.ca_certificates === undefined &&
       body.tacacs?.allow_public_networks !== true
     )
       return
@@ -262,8 +299,10 @@ export function externalAuthResource(context: ResourceContext) {
     create: {
       schema: Create,
       async plan(body) {
-        const change = await changeOf(body, body.type)
-        return withSecrets(body.authentication_name, secretsOf(body), () =>
+        const { madeKey, ...change } = await changeOf(body, body.type)
+        const secrets = secretsOf(body)
+        if (madeKey) secrets.set('private_key', madeKey)
+        return withSecrets(body.authentication_name, secrets, () =>
           store.externalAuths.create({
             ...change,
             authenticationName: body.authentication_name,
@@ -281,8 +320,8 @@ export function externalAuthResource(context: ResourceContext) {
           [...externalAuthIds, ...secondaryAuthIds].includes(old.id),
         )
         await refuseBeyondUsers(store, request, old)
-        const change = await changeOf(body, old.type, old)
-        refuseMovedSecrets(body, old, change)
+        const { madeKey: _none, ...change } = await changeOf(body, old.type, old)
+        if (old.type !== 'SAML') refuseMovedSecrets(body, old, change)
         return withSecrets(old.authenticationName, secretsOf(body), () =>
           store.externalAuths.update(old.id, change as Partial<ExternalAuth>, old),
         )
@@ -305,6 +344,7 @@ export function externalAuthResource(context: ResourceContext) {
         tacacs: auth.type === 'TACACS' ? tacacsShown(auth.options) : {},
         kerberos: auth.type === 'KERBEROS' ? kerberosShown(auth.options) : {},
         oidc: auth.type === 'OIDC' ? oidcShown(auth.options) : {},
+        saml: auth.type === 'SAML' ? samlShown(auth.options) : {},
         secrets: auth.secretNames,
       }
     },

@@ -117,8 +117,8 @@ export function userResource(context: ResourceContext) {
   /** @throws ApiError `unknown_reference`, `invalid_field` */
   const serverOf = async (field: string, one: string): Promise<string> => {
     const auth = await referred(store.externalAuths, field, one)
-    if (auth.type === 'OIDC')
-      throw fieldError('invalid_field', field, `"${one}" takes tokens of persons of a domain only`)
+    if (auth.type === 'OIDC' || auth.type === 'SAML')
+      throw fieldError('invalid_field', field, `"${one}" is a provider of persons of a domain only`)
     return auth.authenticationName
   }
 

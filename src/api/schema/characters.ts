@@ -13,6 +13,12 @@ const FIELDS_OF_LINES = [
   'ca_certificates',
   'client_certificate',
   'client_key',
+  'next_private_key',
+  'idp_metadata',
+  'metadata_certificates',
+  'certificates',
+  'own_certificate',
+  'next_certificate',
 ]
 
 /** NUL and the other control characters, and lone surrogates, which UTF-8 cannot encode (RFC 3629 3). */

@@ -87,7 +87,14 @@ export interface ShownTicket {
 
 /** The verdict on an access token. `reason` is for administrators. */
 export type BearerAnswer =
-  | { result: 'accepted'; person: Person; scopes: string[]; isMultiFactor: boolean }
+  | {
+      result: 'accepted'
+      person: Person
+      scopes: string[]
+      isMultiFactor: boolean
+      /** When the token ends, in milliseconds since the epoch. */
+      ends: number
+    }
   | { result: 'rejected' | 'unavailable'; reason: string }
 
 /** A ticket could not be judged, for a cause on our side: it counts as no failure. The message is for administrators. */

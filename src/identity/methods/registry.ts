@@ -11,6 +11,7 @@ import { LdapMethod } from './ldap/method.ts'
 import type { SignInMethod } from './method.ts'
 import { OidcMethod } from './oidc/method.ts'
 import { RadiusMethod } from './radius/method.ts'
+import { SamlMethod } from './saml/method.ts'
 import { TacacsMethod } from './tacacs/method.ts'
 
 /** Types of servers that can be asked. */
@@ -20,6 +21,7 @@ export const METHOD_TYPES = [
   'TACACS',
   'KERBEROS',
   'OIDC',
+  'SAML',
 ] as const satisfies readonly ExternalAuthType[]
 
 /** Most methods that are kept open. */
@@ -36,6 +38,8 @@ export interface MethodOptions {
   vault: Pick<HashSeal, 'open'>
   /** Milliseconds since the epoch. */
   now: () => number
+  /** Origin of this broker's pages. */
+  site: string
   /** Told each failure of a server, with the name of its object. */
   onFailure: (authenticationName: string, server: string, error: Error) => void
 }
@@ -79,7 +83,7 @@ export class MethodRegistry {
 
   /** Returns a method of its own, which the caller closes. */
   async make(auth: ExternalAuth, attributes: AuthDomainAttributes): Promise<SignInMethod> {
-    const { store, vault, now, onFailure } = this.#options
+    const { store, vault, now, site, onFailure } = this.#options
     const sealed = await store.externalAuths.sealedSecrets(auth.id)
     const secret = (name: string): Secret | undefined => {
       const bytes = sealed.get(name)
@@ -90,7 +94,16 @@ export class MethodRegistry {
       now,
       onFailure: (server: string, error: Error) => onFailure(auth.authenticationName, server, error),
     }
-    if (auth.type === 'OIDC') return new OidcMethod({ ...common, auth })
+    if (auth.type === 'SAML') {
+      const [privateKey, nextPrivateKey] = [secret('private_key'), secret('next_private_key')]
+      const secrets = { ...(privateKey && { privateKey }), ...(nextPrivateKey && { nextPrivateKey }) }
+      return new SamlMethod({ ...common, auth, secrets, site })
+    }
+    if (auth.type === 'OIDC') {
+      const [clientSecret, privateKey] = [secret('client_secret'), secret('private_key')]
+      const secrets = { ...(clientSecret && { clientSecret }), ...(privateKey && { privateKey }) }
+      return new OidcMethod({ ...common, auth, secrets, site })
+    }
     if (auth.type === 'KERBEROS') {
       const keytab = secret('keytab')
       const { now, onFailure } = common

@@ -22,6 +22,10 @@ export const de: Messages = {
     expired:
       'Dieses Formular war zu lange offen, oder es kam von einer anderen Seite. Bitte erneut anmelden.',
     signedOut: 'Sie sind abgemeldet.',
+    stale:
+      'Diese Anmeldung ist beendet oder wurde in einem anderen Browser begonnen. Bitte melden Sie sich erneut an.',
+    denied: (name: string, words: string) => `${name} hat Sie nicht angemeldet. Die Antwort: ${words}`,
+    leaving: (name: string) => `Sie sind hier abgemeldet. Die Abmeldung bei ${name} folgt.`,
   },
   code: {
     title: 'Einmalcode',

@@ -19,6 +19,9 @@ export const en = {
       'The browser has shown no ticket. Its settings have to name this address as trusted for Kerberos, and this computer needs a ticket.',
     expired: 'This form was open for too long, or came from another page. Please sign in again.',
     signedOut: 'You are signed out.',
+    stale: 'This sign-in has ended, or was begun in another browser. Please sign in again.',
+    denied: (name: string, words: string) => `${name} did not sign you in. It has answered: ${words}`,
+    leaving: (name: string) => `You are signed out here. You are signed out at ${name} next.`,
   },
   code: {
     title: 'One-time code',

@@ -22,6 +22,9 @@ export const es: Messages = {
     expired:
       'Este formulario estuvo abierto demasiado tiempo, o venía de otra página. Inicie sesión de nuevo.',
     signedOut: 'Ha cerrado la sesión.',
+    stale: 'Este inicio de sesión ha terminado o comenzó en otro navegador. Inicie sesión de nuevo.',
+    denied: (name: string, words: string) => `${name} no ha iniciado su sesión. Su respuesta: ${words}`,
+    leaving: (name: string) => `Ha cerrado la sesión aquí. Ahora se cierra en ${name}.`,
   },
   code: {
     title: 'Código de un solo uso',

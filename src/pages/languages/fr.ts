@@ -22,6 +22,9 @@ export const fr: Messages = {
     expired:
       'Ce formulaire est resté ouvert trop longtemps, ou venait d’une autre page. Veuillez vous reconnecter.',
     signedOut: 'Vous êtes déconnecté.',
+    stale: 'Cette connexion est terminée, ou a commencé dans un autre navigateur. Veuillez vous reconnecter.',
+    denied: (name: string, words: string) => `${name} ne vous a pas connecté. Sa réponse : ${words}`,
+    leaving: (name: string) => `Vous êtes déconnecté ici. La déconnexion auprès de ${name} suit.`,
   },
   code: {
     title: 'Code à usage unique',

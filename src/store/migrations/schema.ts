@@ -571,6 +571,7 @@ export interface Schema {
   sign_ins: SignInRow
   security_keys: SecurityKeyRow
   provider_sessions: ProviderSessionRow
+  used_messages: { digest: Uint8Array; end_time: number }
   user_certificates: UserCertificateRow
   tickets: TicketRow
   invitations: InvitationRow

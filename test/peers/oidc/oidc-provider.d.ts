@@ -2,8 +2,14 @@
 declare module 'oidc-provider' {
   import type { RequestListener } from 'node:http'
 
+  interface Granted {
+    oidc: { entities: { Grant?: { jti?: string }; Account?: { accountId: string } } }
+  }
+
   export default class Provider {
     constructor(issuer: string, configuration: object)
     callback(): RequestListener
+    on(event: 'grant.success', listener: (context: Granted) => void): this
+    Grant: { find(id: string): Promise<{ destroy(): Promise<void> } | undefined> }
   }
 }

@@ -1,6 +1,6 @@
-/** Reads a JSON object by HTTPS: without redirects, of a bounded size, in a bounded time. */
+/** Exchanges with issuers by HTTPS: without redirects, of a bounded size, in a bounded time. */
 import { Buffer } from 'node:buffer'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { request } from 'node:https'
 
 /** Bytes of an answer. */
@@ -14,41 +14,76 @@ export interface JsonSource {
   timeoutMs: number
 }
 
-/** @throws Error that says what came instead */
-export async function getJson(
+export interface Question {
+  method?: string
+  headers?: Readonly<Record<string, string>>
+  body?: string
+}
+
+export interface Answer {
+  status: number
+  headers: IncomingHttpHeaders
+  body: Buffer
+}
+
+/** No whole answer came, or none that fits. */
+export class ExchangeError extends Error {
+  override name = 'ExchangeError'
+}
+
+/** Returns the whole answer, whatever its status. @throws ExchangeError */
+export async function exchange(
   url: URL,
   { caCertificates, timeoutMs }: JsonSource,
   signal: AbortSignal,
-): Promise<Readonly<Record<string, unknown>>> {
+  { method = 'GET', headers, body }: Question = {},
+): Promise<Answer> {
   const late = AbortSignal.timeout(timeoutMs)
-  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>()
   const call = request(url, {
     agent: false,
-    headers: { accept: 'application/json', 'user-agent': 'sallyport' },
+    method,
+    headers: { accept: 'application/json', ...headers, 'user-agent': 'sallyport' },
     maxHeaderSize: MAX_HEADERS,
     minVersion: 'TLSv1.2',
     signal: AbortSignal.any([late, signal]),
     ...(caCertificates !== undefined && { ca: caCertificates }),
   })
-  call.on('response', (answer) => bytesOf(answer).then(resolve, reject))
+  call.on('response', (answer) => {
+    const { statusCode: status = 0, headers } = answer
+    bytesOf(answer).then((bytes) => resolve({ status, headers, body: bytes }), reject)
+  })
   call.on('error', reject)
-  call.end()
+  call.end(body)
   try {
-    const value: unknown = JSON.parse((await promise).toString())
-    if (typeof value === 'object' && value !== null && !Array.isArray(value))
-      return value as Readonly<Record<string, unknown>>
-    throw new Error('expected a JSON object')
+    return await promise
   } catch (error) {
     const reason = late.aborted ? `no whole answer within ${timeoutMs} ms` : (error as Error).message
-    throw new Error(`${url.href}: ${reason}`)
+    throw new ExchangeError(`${url.origin}${url.pathname}: ${reason}`)
   } finally {
     call.destroy()
   }
 }
 
+/** Reads a JSON object. @throws ExchangeError that says what came instead */
+export async function getJson(
+  url: URL,
+  source: JsonSource,
+  signal: AbortSignal,
+): Promise<Readonly<Record<string, unknown>>> {
+  const { status, body } = await exchange(url, source, signal)
+  try {
+    if (status !== 200) throw new Error(`expected status 200, got ${status}`)
+    const value: unknown = JSON.parse(body.toString())
+    if (typeof value === 'object' && value !== null && !Array.isArray(value))
+      return value as Readonly<Record<string, unknown>>
+    throw new Error('expected a JSON object')
+  } catch (error) {
+    throw new ExchangeError(`${url.href}: ${(error as Error).message}`)
+  }
+}
+
 async function bytesOf(answer: IncomingMessage): Promise<Buffer> {
-  const { statusCode } = answer
-  if (statusCode !== 200) throw new Error(`expected status 200, got ${statusCode}`)
   const chunks: Buffer[] = []
   let length = 0
   for await (const chunk of answer) {

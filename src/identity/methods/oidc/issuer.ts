@@ -1,6 +1,6 @@
 /**
- * The keys of an issuer, found by its discovery document (OpenID Connect Discovery 1.0 section 4) and kept: read anew when
- * they are old, or when a token names one that is not among them, and not more often than the pauses allow.
+ * The discovery document of an issuer (OpenID Connect Discovery 1.0 section 4) and the keys that it names: read anew when they
+ * are old, or when a token names one that is not among them, and not more often than the pauses allow.
  */
 import { type CompactVerifyGetKey, createLocalJWKSet, type JSONWebKeySet, type JWK } from 'jose'
 
@@ -27,7 +27,11 @@ export interface IssuerOptions {
   onFailure: (error: Error) => void
 }
 
+/** An issuer's discovery document, whose `issuer` is the right one. */
+export type Discovered = Readonly<Record<string, unknown>> & { issuer: string }
+
 interface Keys {
+  document: Discovered
   ids: ReadonlySet<string>
   find: CompactVerifyGetKey
   /** When they were read. */
@@ -51,10 +55,17 @@ export class Issuer {
     return await keys.find(header, token)
   }
 
-  async #current(kid: string): Promise<Keys> {
+  /** Returns the discovery document. @throws IssuerError */
+  async discovered(): Promise<Discovered> {
+    return (await this.#current()).document
+  }
+
+  /** `kid`: the key that is wanted, if one is. */
+  async #current(kid?: string): Promise<Keys> {
     const { now } = this.#options
     const known = this.#keys
-    const isWanted = !known?.ids.has(kid) || KEYS_FRESH_MS <= now() - known.at
+    const isKnown = known && (kid === undefined || known.ids.has(kid))
+    const isWanted = !isKnown || KEYS_FRESH_MS <= now() - known.at
     if (isWanted && (this.#reading || this.#nextReading <= now())) {
       this.#reading ??= this.#read().finally(() => {
         this.#reading = undefined
@@ -76,7 +87,7 @@ export class Issuer {
       if (place?.protocol !== 'https:') throw new Error('expected jwks_uri to be an https URL')
       const keys = signingKeys(await get(place))
       const ids = new Set(keys.flatMap(({ kid }) => (kid === undefined ? [] : [kid])))
-      this.#keys = { ids, find: createLocalJWKSet({ keys }), at: now() }
+      this.#keys = { document: { ...found, issuer }, ids, find: createLocalJWKSet({ keys }), at: now() }
       this.#nextReading = now() + PAUSE_MS
     } catch (error) {
       this.#failure = (error as Error).message

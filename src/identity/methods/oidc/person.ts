@@ -1,7 +1,7 @@
 /** Reads a person, or a job, from the claims of a token. */
 import type { AuthDomainAttributes, OidcOptions } from '../../../model/external-auths.ts'
 import type { Person } from '../method.ts'
-import { type Claims, claimAt } from './token.ts'
+import { type Claims, claimAt } from './signed.ts'
 
 const MAX_GROUPS = 1000
 const MAX_GROUP = 512

@@ -1,6 +1,6 @@
 /** Messages of an identity provider about a sign-out (SAML 2.0 Core, 3.7), which have to be signed. */
-import { checkInResponseTo, type NameId, readNameId } from './assertion.ts'
-import { SamlError } from './error.ts'
+import { type NameId, readNameId } from './assertion.ts'
+import { quoted, SamlError } from './error.ts'
 import {
   checkIssuer,
   checkMessage,
@@ -71,10 +71,16 @@ export function judgeLogoutRequest(element: XmlElement, rules: LogoutRules): Log
   return { id: element.attributes.get('ID')!, nameId: readNameId(nameId), sessionIndexes }
 }
 
-/** @throws SamlError unless it says that the request of this ID was obeyed */
-export function judgeLogoutResponse(element: XmlElement, rules: LogoutRules, requestId: string): void {
+/** `isOwn`: whether an ID is of our own request. @throws SamlError unless it says that such a request was obeyed */
+export function judgeLogoutResponse(
+  element: XmlElement,
+  rules: LogoutRules,
+  isOwn: (id: string) => boolean,
+): void {
   checkLogout(element, rules)
-  checkInResponseTo(element, requestId)
+  const answered = element.attributes.get('InResponseTo')
+  if (answered === undefined || !isOwn(answered))
+    throw new SamlError('in_response_to', `this browser has made no such request: ${quoted(answered)}`)
   const [status] = childrenOf(element, 'protocol', 'Status')
   const [code] = status ? childrenOf(status, 'protocol', 'StatusCode') : []
   if (code?.attributes.get('Value') !== STATUS_SUCCESS)

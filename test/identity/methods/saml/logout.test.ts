@@ -182,7 +182,7 @@ describe('an answer to a request to sign out', () => {
     judgeLogoutResponse(
       redirectedLogout(queryOf(xml, idp, undefined, 'SAMLResponse'), [idp.certificate]).element,
       rules(),
-      requestId,
+      (id) => id === requestId,
     )
 
   test('is accepted', async () => {
