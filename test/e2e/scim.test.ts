@@ -75,7 +75,7 @@ describeWithPeers('provisioning by SCIM', ['slapd', 'sshd', 'curl'], () => {
     return terminal
   }
 
-  test('ends running sessions of a user that is made inactive, removed, or taken out of the group, within two seconds', async () => {
+  test('ends running sessions of a user that is made inactive, removed, or taken out of the group', async () => {
     const refused = await open('alice')
     expect(await refused.exit).not.toBe(0)
     const users = await Promise.all(

@@ -101,18 +101,14 @@ const meant = fc.letrec<{ any: Meant }>((tie) => ({
   any: fc.oneof(
     { maxDepth: 4 },
     leaf,
-    fc
-      .tuple(tie('any'), tie('any'))
-      .map(([a, b]) => ({
-        text: `(${a.text}) and (${b.text})`,
-        isMet: (u: User) => a.isMet(u) && b.isMet(u),
-      })),
-    fc
-      .tuple(tie('any'), tie('any'))
-      .map(([a, b]) => ({
-        text: `(${a.text}) OR (${b.text})`,
-        isMet: (u: User) => a.isMet(u) || b.isMet(u),
-      })),
+    fc.tuple(tie('any'), tie('any')).map(([a, b]) => ({
+      text: `(${a.text}) and (${b.text})`,
+      isMet: (u: User) => a.isMet(u) && b.isMet(u),
+    })),
+    fc.tuple(tie('any'), tie('any')).map(([a, b]) => ({
+      text: `(${a.text}) OR (${b.text})`,
+      isMet: (u: User) => a.isMet(u) || b.isMet(u),
+    })),
     tie('any').map((a) => ({ text: `not (${a.text})`, isMet: (u: User) => !a.isMet(u) })),
   ),
 })).any

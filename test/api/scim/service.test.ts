@@ -22,7 +22,12 @@ test.each([
   async (_, all) => {
     const ids = { USER: 'none', GROUP: 'none' }
     const filled = <T>(value: T): T =>
-      JSON.parse(JSON.stringify(value).replaceAll(/(?<![A-Za-z])(USER|GROUP)(?![A-Za-z])/g, (name) => ids[name as 'USER'])) as T
+      JSON.parse(
+        JSON.stringify(value).replaceAll(
+          /(?<![A-Za-z])(USER|GROUP)(?![A-Za-z])/g,
+          (name) => ids[name as 'USER'],
+        ),
+      ) as T
     for (const { name, request, status, shows } of all) {
       const [method, path, body] = filled(request)
       const answer = await s.scim(method, path, body, { token: other })
