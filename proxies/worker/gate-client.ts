@@ -63,6 +63,7 @@ export class GateClient implements Gate {
   readonly sign: Gate['sign'] = (request) => this.#ask('sign', request)
   readonly close: Gate['close'] = (request) => this.#ask('close', request)
   readonly live: Gate['live'] = (request) => this.#ask('live', request)
+  readonly counted: Gate['counted'] = (request) => this.#ask('counted', request)
   readonly askCommand: Gate['askCommand'] = (request) => this.#ask('askCommand', request)
   readonly giveUpCommand: Gate['giveUpCommand'] = (request) => this.#ask('giveUpCommand', request)
   readonly withdraw: Gate['withdraw'] = (request) => this.#ask('withdraw', request)

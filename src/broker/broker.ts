@@ -239,6 +239,7 @@ export class Broker {
     this.#accounting = new Accounting({
       ...parts,
       audit: this.#audit,
+      octets: () => this.#gate.octets(),
       now: Date.now,
       onError: (error) => this.#onAccountingError(error),
     })
@@ -255,6 +256,8 @@ export class Broker {
       takeDelays: () => this.#fronts?.takeDelays() ?? [],
       ...(this.#uploader && { uploads: this.#uploadMetrics(this.#uploader) }),
     })
+    const { signInServers } = this.#metrics
+    parts.external.onJudged = (type, result, time) => signInServers.observe({ type, result }, time / 1000)
     this.#proxyHeaders = openProxyHeaders(options.config, {
       logger: options.logger,
       metrics: this.#metrics,

@@ -29,6 +29,7 @@ export interface Foundation {
   identities: Identities
   passwords: PasswordHasher
   factors: SecondFactors
+  external: External
   securityKeys: SecurityKeys
   /** Servers that judge sign-ins. */
   methods: MethodRegistry
@@ -103,6 +104,7 @@ export async function openFoundation(
       identities,
       passwords,
       factors,
+      external,
       securityKeys,
       methods,
       shownTickets,

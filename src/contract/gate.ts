@@ -395,6 +395,9 @@ export interface CloseRequest {
   rightsUsed: Right[]
 }
 
+/** Bytes of channel data so far, as in `CloseRequest`. */
+export type CountedRequest = Pick<CloseRequest, 'session' | 'bytesIn' | 'bytesOut'>
+
 /** A frame of a recording (recordings/container/frames.ts) as watchers get it. */
 export interface LiveFrame {
   type: FrameType
@@ -464,6 +467,8 @@ export type GateNotice =
   /** Hold all input of the session's client from now on, and show the reason; output goes on. */
   | { type: 'suspend'; session: string; reason: string }
   | { type: 'resume'; session: string }
+  /** Report the octets so far (`counted`). */
+  | { type: 'count'; session: string }
   /** Show this line in the user's terminals, if there are any. */
   | { type: 'tell'; session: string; text: string }
   /**
@@ -501,6 +506,8 @@ export interface Gate {
   endRecording(request: { session: string }): Promise<void>
   close(request: CloseRequest): Promise<void>
   live(request: LiveRequest): Promise<LiveAnswer>
+  /** Answers a notice `count`. */
+  counted(request: CountedRequest): Promise<void>
   /** Asks approvers whether a held command line may run. Resolves when they have answered, or it is denied. */
   askCommand(request: AskCommandRequest): Promise<AskCommandAnswer>
   /** Reports that the user gave up the question: it is answered with a refusal. */

@@ -16,6 +16,7 @@ import type {
   AuthenticateRequest,
   BeginRecordingRequest,
   CloseRequest,
+  CountedRequest,
   DeniedRequest,
   DialAnswer,
   EventRequest,
@@ -67,6 +68,7 @@ import {
 import { LiveSessions, type Watching } from './live.ts'
 import type { LiveDrawer, Watcher } from './live-session.ts'
 import { MenuHours } from './menu-hours.ts'
+import { type Counted, Octets } from './octets.ts'
 import { Opening } from './opening.ts'
 import { proxyFields } from './proxy-events.ts'
 import { Review } from './review.ts'
@@ -116,6 +118,7 @@ export class BrokerGate implements Gate {
   readonly #invitations: Invitations
   readonly #suspensions: Suspensions
   readonly #fourEyes: FourEyes
+  readonly #octets: Octets
   readonly #asks: Asks
   readonly #arrears: Arrears
   readonly #checkouts: CheckoutReview
@@ -188,6 +191,7 @@ export class BrokerGate implements Gate {
       reasonAhead: (user, target) => this.#opening.reasonAhead(user, target),
       onWithdrawn: (identity, reason) => notify({ type: 'leave', identity, reason }),
     })
+    this.#octets = new Octets(notify)
     this.#suspensions = new Suspensions({ audit, notify, now })
     this.#asks = new Asks({ store, approvals: this.approvals, notify, now })
     this.#fourEyes = new FourEyes({
@@ -409,7 +413,17 @@ export class BrokerGate implements Gate {
     this.#invitations.onClosed(session.id)
     this.#options.onClosed?.(session.id, session.isRecorded, ended)
     this.#live.onClosed(session.id, end)
+    this.#octets.onClosed(session.id)
     session.recording?.key.wipe()
+  }
+
+  async counted(request: CountedRequest): Promise<void> {
+    this.#octets.counted(request)
+  }
+
+  /** Returns the octets so far of the sessions that run here. */
+  octets(): Promise<Counted> {
+    return this.#octets.of(this.#running)
   }
 
   async live(request: LiveRequest): Promise<LiveAnswer> {

@@ -146,6 +146,7 @@ export function recordOf(session: RunningSession, authorization: string): Sessio
     ...(apiKey !== undefined && { apiKey }),
     ...(approval && { approval: approval.id }),
     ...(reason && reasonOf(reason)),
+    ...(basis.classes && { accountingClasses: basis.classes }),
     ...(isRecorded && { recording: { state: 'open', size: 0, frames: 0, digest: '' } }),
   }
 }

@@ -39,13 +39,24 @@ export function serverFields(names: readonly string[]): FieldsOf<'auth.unavailab
   return { object_type: 'external authentication', object: names.join(', ') }
 }
 
+/** Names the servers that have judged, if any have. */
+export function judgesOf({ by = [], second = [] }: Pick<Proved, 'by' | 'second'>): FieldsOf<'auth.success'> {
+  const names = [...by, ...second]
+  return names.length === 0 ? {} : serverFields(names)
+}
+
 /** Records a sign-in, and the recovery code that it used up, or the one-time code that it did without. */
 export async function recordSuccess(
   audit: Audit,
   fields: FieldsOf<'auth.success'>,
-  { user: { userName: user, profile }, by, recoveryCodesLeft: count, isFactorRemembered }: Proved,
+  proved: Proved,
 ): Promise<void> {
-  await audit.record('auth.success', { ...fields, ...(by && serverFields(by)), user, profile })
+  const {
+    user: { userName: user, profile },
+    recoveryCodesLeft: count,
+    isFactorRemembered,
+  } = proved
+  await audit.record('auth.success', { ...fields, ...judgesOf(proved), user, profile })
   const { client_ip, client_port, protocol } = fields
   const same = {
     user,

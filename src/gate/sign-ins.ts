@@ -143,7 +143,7 @@ export class SignIns {
       case 'challenge':
         return { result: 'challenge', challenge: roundOf(outcome) }
     }
-    const { user, by, providerSession } = outcome
+    const { user, by, classes, providerSession } = outcome
     const bounds = { ...(providerSession !== undefined && { providerSession }) }
     if (signed && !this.#signatures.isNew(signed.data)) {
       await this.#failed(fields, { reason: REPLAYED, locks: false })
@@ -160,6 +160,7 @@ export class SignIns {
         userId: user.id,
         address: source.address,
         proof: key ? { method: 'key', key } : passwordProof(user, by, bounds),
+        ...(classes && { classes }),
       },
       kept: {},
     }

@@ -3,7 +3,7 @@
  * invitation that results from a sign-in keeps it, and ends when any part of it is removed.
  */
 import { isFrom } from '../model/networks.ts'
-import type { ApiKey, Id, User, UserAuth } from '../model/objects.ts'
+import type { AccountingClass, ApiKey, Id, User, UserAuth } from '../model/objects.ts'
 import type { Feature, Level, ProfileRights } from '../model/profile-rights.ts'
 import { intersection, NOTHING, reaches } from '../model/profiles.ts'
 import type { ProviderSession, Store } from '../store/store.ts'
@@ -22,6 +22,8 @@ export interface Basis {
   /** Address from which the proof came. */
   address: string
   proof: BasisProof
+  /** Class attributes of the servers that judged, for the accounting of sessions. */
+  classes?: readonly AccountingClass[]
   /** API right that was needed. */
   needs?: { feature: Feature; level: Level }
 }

@@ -96,7 +96,9 @@ export class Identities {
       const outcome = await this.#attempted({ user: counted, source }, async (attempt) => {
         if (attempt === 'locked') return await this.#attempts.reject(attempt, 'locked')
         const step = await round.next(answers)
-        return await this.#settle(step, attempt, { ...dialogue, rounds: dialogue.rounds + 1 })
+        // The round has shown that there are servers, or a factor, of this name.
+        const rounds = dialogue.rounds + 1
+        return await this.#settle(step, attempt, { ...dialogue, rounds, isHidden: false })
       })
       if (outcome.result === 'rejected') round.close()
       if (outcome.result === 'accepted') return { outcome, request, ...(password && { password }) }
@@ -143,7 +145,7 @@ export class Identities {
   async byShown(request: Begun, place: Place, find: () => Promise<Step<Proved>>): Promise<Outcome> {
     return await this.#attempted({ user: place.name, source: request.source }, async (attempt) => {
       if (attempt === 'locked') return await this.#attempts.reject(attempt, 'locked')
-      const step = await this.#withFactor(await find(), request.source)
+      const step = await this.#withFactors(await find(), request.source)
       return await this.#settle(step, attempt, this.#dialogueOf(request, place))
     })
   }
@@ -223,7 +225,7 @@ export class Identities {
         user && !flaw
           ? await this.#byLocal(user, { sealed, passwordHash, password })
           : await this.#byServers(place, request, password)
-      const step = first && (await this.#withFactor(first, request.source))
+      const step = first && (await this.#withFactors(first, request.source))
       if (step) {
         const outcome = await this.#settle(step, attempt, this.#dialogueOf(request, place, kept))
         if (outcome.result === 'challenge') kept = undefined
@@ -251,10 +253,19 @@ export class Identities {
     return { result: 'accepted', value: { user } }
   }
 
-  /** Asks for the second factor of the bastion's own, once all else is proved. */
-  async #withFactor(first: Step<Proved>, source: string): Promise<Step<Proved>> {
+  /** Asks the servers of a local user's second factor, and then for the one of the bastion's own. */
+  async #withFactors(first: Step<Proved>, source: string): Promise<Step<Proved>> {
     const factors = this.#factors
-    return factors ? await andThen(first, (proved) => factors.after(proved, source)) : first
+    const proved = await andThen(first, (value) => this.#bySecond(value, source))
+    return factors ? await andThen(proved, (value) => factors.after(value, source)) : proved
+  }
+
+  /** A person's were asked by their domain. */
+  async #bySecond(proved: Proved, source: string): Promise<Step<Proved>> {
+    const { secondaryAuths = [] } = proved.user
+    if (secondaryAuths.length === 0) return { result: 'accepted', value: proved }
+    if (this.#external) return await this.#external.afterLocal(proved, source)
+    return { result: 'unavailable', server: secondaryAuths.join(', '), reason: 'no server can be asked' }
   }
 
   /** Asks the servers of the name; returns undefined if there are none, or none may be asked. */
@@ -345,7 +356,7 @@ export class Identities {
     signed: Pick<SignedRequest, 'data' | 'signature'>,
   ): Promise<Outcome> {
     const first = await this.#keys.prove(request, place, attempt === 'locked', key, signed)
-    const step = await this.#withFactor(first, request.source)
+    const step = await this.#withFactors(first, request.source)
     return await this.#settle(step, attempt, this.#dialogueOf(request, place))
   }
 

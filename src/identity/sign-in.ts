@@ -1,5 +1,5 @@
 /** Requests to sign in and their outcomes. */
-import type { Id, User } from '../model/objects.ts'
+import type { AccountingClass, Id, User } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { AuthorityFlaw } from './authorities.ts'
 import type { MethodPrompt, MethodRefusal } from './methods/method.ts'
@@ -74,6 +74,10 @@ export interface Proved {
   user: User
   /** Names of the external authentications that have judged it; absent if none has. */
   by?: readonly string[]
+  /** Names of those that have judged a second factor of a local user, beside `by`. */
+  second?: readonly string[]
+  /** Class attributes of the servers that judged, for the accounting of sessions. */
+  classes?: readonly AccountingClass[]
   /** Id of the session at the provider of a federated sign-in, with which all ends that rests on the sign-in. */
   providerSession?: Id
   /** Recovery codes that are left; absent if none was used up. */

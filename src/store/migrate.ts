@@ -40,6 +40,7 @@ import * as factorPolicies from './migrations/0035-factor-policies.ts'
 import * as rememberedFactors from './migrations/0036-remembered-factors.ts'
 import * as keysAsFactors from './migrations/0037-keys-as-factors.ts'
 import * as onePerson from './migrations/0038-one-person.ts'
+import * as serversOfSignIns from './migrations/0043-servers-of-sign-ins.ts'
 import * as browsers from './migrations/0044-browsers.ts'
 import * as providerSessions from './migrations/0045-provider-sessions.ts'
 import * as userCertificates from './migrations/0048-user-certificates.ts'
@@ -82,6 +83,7 @@ export const MIGRATIONS: readonly Migration[] = [
   rememberedFactors,
   keysAsFactors,
   onePerson,
+  serversOfSignIns,
   browsers,
   providerSessions,
   userCertificates,

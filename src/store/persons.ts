@@ -179,6 +179,7 @@ async function signIn(
       ...columns,
       id,
       user_auths: '[]',
+      secondary_auth: '[]',
       is_locked: 0,
       expiration_date: null,
       ip_source: '[]',

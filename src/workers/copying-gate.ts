@@ -36,6 +36,7 @@ export function copyingGate(gate: SeatGate): Gate {
     close: asked('close'),
     denied: asked('denied'),
     live: asked('live'),
+    counted: asked('counted'),
     askCommand: asked('askCommand'),
     giveUpCommand: asked('giveUpCommand'),
     withdraw: asked('withdraw'),

@@ -133,6 +133,7 @@ export const REQUESTS = {
     },
     exact,
   ),
+  counted: Type.Object({ session: Id, bytesIn: Count, bytesOut: Count }, exact),
   beginRecording: Type.Object({ session: Id, parts: Parts }, exact),
   appendRecording: Type.Object({ session: Id, offset: Count, parts: Parts }, exact),
   endRecording: Type.Object({ session: Id }, exact),

@@ -1,7 +1,7 @@
 /** Sign-ins over HTTPS by password, rounds or ticket, for the API and its pages: how they are judged, and how they end. */
 import { Buffer } from 'node:buffer'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { serverFields } from '../../gate/sign-in-fields.ts'
+import { judgesOf, serverFields } from '../../gate/sign-in-fields.ts'
 import { LOCKOUT_LIMITS } from '../../identity/lockout.ts'
 import type { ShownOutcome } from '../../identity/shown-tickets.ts'
 import type { Outcome, Proved } from '../../identity/sign-in.ts'
@@ -65,7 +65,7 @@ export async function begin(
   reply: FastifyReply,
   { proved, method, answer }: { proved: Proved; method: string; answer: Uint8Array | undefined },
 ): Promise<void> {
-  const { user, by, providerSession, recoveryCodesLeft, isFactorRemembered } = proved
+  const { user, providerSession, recoveryCodesLeft, isFactorRemembered } = proved
   const earlier = request.cookies[SESSION_COOKIE]
   if (earlier !== undefined) await signIns.end(earlier)
   const { userName, profile } = user
@@ -76,7 +76,7 @@ export async function begin(
   })
   try {
     const same = { protocol: PROTOCOL, user: userName }
-    const fields = { ...same, method, ...(by && serverFields(by)), profile }
+    const fields = { ...same, method, ...judgesOf(proved), profile }
     await record(deps.audit, request, 'auth.success', fields)
     if (recoveryCodesLeft !== undefined)
       await record(deps.audit, request, 'factor.recovery', { ...same, count: recoveryCodesLeft })

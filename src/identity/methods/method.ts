@@ -33,7 +33,8 @@ export const METHOD_REFUSALS = [
 export type MethodRefusal = (typeof METHOD_REFUSALS)[number]
 
 export type MethodAnswer =
-  | { result: 'accepted'; person: Person }
+  /** `classes`: attributes that the server wants back with the accounting of the sessions. */
+  | { result: 'accepted'; person: Person; classes?: readonly Uint8Array[] }
   | { result: 'rejected'; reason: MethodRefusal }
   /** A further round: `state` goes back with the answers, once. */
   | { result: 'challenge'; message: string; prompts: MethodPrompt[]; state: MethodState }

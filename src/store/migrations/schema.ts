@@ -20,6 +20,7 @@ export interface UserRow {
   email: string
   profile: string
   user_auths: List
+  secondary_auth: List
   ssh_public_keys: List
   is_disabled: Flag
   is_locked: Flag
@@ -462,6 +463,8 @@ export interface SessionRow {
   approval: string
   comment: string
   ticket: string
+  /** JSON array of `{externalAuthId, values}`. */
+  accounting_classes: string
 }
 
 export interface UploadRow {
