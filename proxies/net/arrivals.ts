@@ -46,6 +46,14 @@ export class Arrivals {
     this.#release(socket)
   }
 
+  /** Begins the grace time of a socket anew: its person is somewhere else, and comes back within these milliseconds. */
+  waits(socket: Socket, milliseconds: number): void {
+    const entry = this.#halfOpen.get(socket)
+    if (!entry) return
+    clearTimeout(entry.timer)
+    entry.timer = setTimeout(() => socket.destroy(), milliseconds)
+  }
+
   /** Takes no more connections, and drops those that have not signed in. */
   close(): void {
     this.#isClosed = true

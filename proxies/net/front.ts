@@ -43,6 +43,11 @@ export abstract class Front<Security> {
   /** Serves a new connection, until it has signed in or is closed. */
   protected abstract welcome(socket: Socket, source: Source): void
 
+  /** Lets a connection stay that many milliseconds from now without a sign-in. */
+  protected waits(socket: Socket, milliseconds: number): void {
+    this.#arrivals.waits(socket, milliseconds)
+  }
+
   /** Ends the grace time of a connection whose user has signed in. */
   protected signedIn(socket: Socket): void {
     this.#arrivals.signedIn(socket)

@@ -37,6 +37,8 @@ export interface ConnectionOptions extends Omit<RdpArrival, 'signedIn'> {
 
 /** Part of the time for the sign-in, so that some is left to show the client the error. */
 const GRACE_PART = 0.9
+/** Milliseconds in which the client is shown that its user has not come back. */
+const FAILURE_MS = 20_000
 
 export class RdpConnection implements ProxyConnection {
   readonly #options: ConnectionOptions
@@ -53,7 +55,7 @@ export class RdpConnection implements ProxyConnection {
   /** Runs until the relay begins; from then on the policy's limits apply. */
   readonly #idle: Patience
   /** Runs until a user has signed in. */
-  readonly #late: NodeJS.Timeout
+  #late: NodeJS.Timeout
   #isLeaving = false
 
   constructor(options: ConnectionOptions) {
@@ -64,8 +66,19 @@ export class RdpConnection implements ProxyConnection {
     client.onBroken = (error) => void this.#leave('failure', error.message)
     const leave = (reason: string, error: number) => () => void this.#leave('failure', reason, error)
     this.#idle = new Patience(OWN_SCREENS_MS, leave('nothing was done in time', ERROR_INFO.idleTimeout))
-    const late = leave('the user has not signed in in time', ERROR_INFO.logonTimeout)
-    this.#late = setTimeout(late, graceMs * GRACE_PART)
+    this.#late = setTimeout(() => this.#tooLate(), graceMs * GRACE_PART)
+  }
+
+  #tooLate(): void {
+    void this.#leave('failure', 'the user has not signed in in time', ERROR_INFO.logonTimeout)
+  }
+
+  /** The user is in a browser, and comes back within these milliseconds. */
+  #awaits(milliseconds: number): void {
+    this.#options.waits(milliseconds + FAILURE_MS)
+    this.#idle.extend(milliseconds)
+    clearTimeout(this.#late)
+    this.#late = setTimeout(() => this.#tooLate(), milliseconds)
   }
 
   /** Called once, when `signedIn` and `onClosed` have their receiver. */
@@ -122,7 +135,10 @@ export class RdpConnection implements ProxyConnection {
   /** Returns undefined if no user signed in; the connection is then closing. */
   async #signedIn(): Promise<Identity | undefined> {
     const { gate, source, client, bastion } = this.#options
-    const signIn = new RdpSignIn({ gate, source, client, bastion, display: () => this.#own() })
+    const signIn = new RdpSignIn({
+      ...{ gate, source, client, bastion, display: () => this.#own() },
+      onWaiting: (milliseconds) => this.#awaits(milliseconds),
+    })
     this.#signIn = signIn
     const outcome = await signIn.run()
     if (outcome === 'left') await this.#leave('success')

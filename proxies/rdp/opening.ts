@@ -43,7 +43,13 @@ export async function openSession(
       begin: (answer) => RdpSession.of(answer, gate),
       reach: (session, answer, either) => {
         const plan = planChannels(settings.channels, channelPolicy(session.rights, session.rdp))
-        const common = { gate, client: settings, info, channels: plan.channels }
+        const common = {
+          gate,
+          client: settings,
+          info,
+          channels: plan.channels,
+          onFallback: (reason: string) => session.audit('session.fallback', { reason }),
+        }
         let redirections = 0
         way = {
           plan,

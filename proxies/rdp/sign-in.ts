@@ -35,6 +35,10 @@ export class RdpSignIn {
     let password = client.takePassword()
     let flaw: string | undefined
     for (;;) {
+      // Whatever password the client has: there is none for such a name.
+      const begun = login === '' ? undefined : await this.#rounds.begin(login)
+      if (begun === 'left' || (begun && 'identity' in begun)) return begun
+      if (begun) return { refused: begun.refused }
       if (login === '' || password === '') {
         const answer = await this.#ask(login, flaw)
         if (answer === 'cancelled') return 'left'

@@ -33,6 +33,7 @@ export class SshProxy {
       ...(options.hostCertificates && { hostCertificates: options.hostCertificates }),
       ...(options.banner !== undefined && { banner: options.banner }),
       ident: IDENT,
+      onWaiting: (socket, milliseconds) => this.#arrivals.waits(socket, milliseconds),
       onSignedIn: (identity, source, client, socket) => {
         this.#arrivals.signedIn(socket)
         options.sshConnections.begin({ identity, source, protocol: 'SSH', client })

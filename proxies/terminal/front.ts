@@ -60,7 +60,10 @@ export class TerminalFront extends Front<Security> {
 
   async #signIn(client: TerminalClient, source: Source, socket: Socket, isClear: boolean): Promise<void> {
     const { gate, protocol, onSignedIn } = this.#options
-    const signIn = new TerminalSignIn({ gate, protocol, source, client })
+    const signIn = new TerminalSignIn({
+      ...{ gate, protocol, source, client },
+      onWaiting: (milliseconds) => this.waits(socket, milliseconds),
+    })
     client.start()
     const user = await client.user
     client.show(`${this.banner ?? ''}${isClear ? CLEAR_TEXT : ''}`)

@@ -3,7 +3,14 @@
  * each answer to the gate. The gate alone decides the identity, which is kept here.
  */
 import { Buffer } from 'node:buffer'
-import type { AuthenticateRequest, Challenge, Gate, Identity, Source } from '../../src/contract/gate.ts'
+import {
+  type AuthenticateRequest,
+  type Challenge,
+  type Gate,
+  type Identity,
+  type Source,
+  WAIT_MS,
+} from '../../src/contract/gate.ts'
 import { MAX_LOGIN_BYTES } from '../../src/model/login.ts'
 import { MAX_TYPED_PASSWORD_BYTES } from '../../src/model/logon.ts'
 import type { TerminalProtocol } from '../../src/model/rights.ts'
@@ -27,6 +34,8 @@ export interface TerminalSignInOptions {
   protocol: TerminalProtocol
   source: Source
   client: TerminalClient
+  /** Called when the connection may stay that many milliseconds longer without a sign-in. */
+  onWaiting: (milliseconds: number) => void
 }
 
 export interface TerminalArrival {
@@ -95,12 +104,28 @@ export class TerminalSignIn {
       const login = named ?? (await this.#ask('login: ', true, MAX_LOGIN_BYTES + 1))
       named = undefined
       if (login === '') continue
+      const begun = await this.#begin(login)
+      if (begun) {
+        const verdict = await this.#judge(login, await this.#answers(begun))
+        if (verdict !== 'again') return verdict
+        continue
+      }
       const password = await this.#ask('Password: ', false, MAX_TYPED_PASSWORD_BYTES + 1)
       // Returns to the login, for clients that name a user automatically.
       if (password === '') continue
       const verdict = await this.#judge(login, { method: 'password', password })
       if (verdict !== 'again') return verdict
     }
+  }
+
+  /** Returns the challenge of a name whose person signs in in a browser. */
+  async #begin(login: string): Promise<Challenge | undefined> {
+    const { gate, protocol, source } = this.#options
+    const answer = await gate.authenticate({ protocol, source, login, proof: { method: 'browser' } })
+    if (answer.result !== 'challenge') return undefined
+    this.#pending = answer.challenge
+    if (this.#client.closed) throw new Left()
+    return answer.challenge
   }
 
   async #judge(login: string, first: AuthenticateRequest['proof']): Promise<Identity | 'again' | undefined> {
@@ -136,7 +161,8 @@ export class TerminalSignIn {
     }
   }
 
-  async #answers({ id, title, prompts, ...shown }: Challenge): Promise<AuthenticateRequest['proof']> {
+  async #answers({ id, title, prompts, link, ...shown }: Challenge): Promise<AuthenticateRequest['proof']> {
+    if (link !== undefined) this.#options.onWaiting(WAIT_MS)
     const lines = [...(title === '' ? [] : [title]), ...instructionLines(shown)]
     for (const line of lines) this.#client.show(`${printable(line)}\r\n`)
     const answers: string[] = []

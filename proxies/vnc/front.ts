@@ -23,6 +23,8 @@ const CLEAR: ReadonlySet<VncOfferedType> = new Set(['apple_dh', 'plain', 'vncaut
 
 /** Part of the grace time for the answers, so that some is left to show the error. */
 const GRACE_PART = 0.9
+/** Milliseconds in which a viewer is shown that its user has not come back from a browser. */
+const FAILURE_MS = 20_000
 
 /** A user, or the login whose sign-in goes on with a question. */
 type Accepted = { identity: Identity } | { login: string; challenge: Challenge }
@@ -105,7 +107,8 @@ export class VncFront extends Front<VncFrontSecurity> {
       }
       const { gate, bastion, loginGraceMs } = this.#options
       const patienceMs = (loginGraceMs - (performance.now() - began)) * GRACE_PART
-      const signIn = new VncSignIn({ gate, bastion, source, stream, patienceMs })
+      const onWaiting = (milliseconds: number) => this.waits(socket, milliseconds + FAILURE_MS)
+      const signIn = new VncSignIn({ gate, bastion, source, stream, patienceMs, onWaiting })
       const done = await signIn.run(accepted.login, accepted.challenge)
       if (!done) return
       const { identity, ...begun } = done

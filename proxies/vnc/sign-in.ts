@@ -43,7 +43,12 @@ export class VncSignIn {
     this.#options = options
     this.#viewer = new Viewer(stream)
     this.#display = new LocalDisplay({ stream, size: OWN_SIZE, format: RGB888, mayResize: true })
-    this.#rounds = new Rounds({ ...options, protocol: 'VNC', display: () => this.#display }, REJECTED)
+    const onWaiting = (milliseconds: number) => {
+      options.onWaiting(milliseconds)
+      this.#expectWithin(milliseconds)
+    }
+    const display = () => this.#display
+    this.#rounds = new Rounds({ ...options, protocol: 'VNC', display, onWaiting }, REJECTED)
     stream.onClosed = () => this.#close()
     stream.onDrain = () => this.#display.drained()
     this.#viewer.onBroken = () => end(stream)
@@ -59,7 +64,7 @@ export class VncSignIn {
     login: string,
     challenge: Challenge,
   ): Promise<(BegunViewer & { identity: Identity }) | undefined> {
-    this.#late = setTimeout(() => this.#fail(LATE), this.#options.patienceMs)
+    this.#expectWithin(this.#options.patienceMs)
     const verdict = await this.#rounds.answer(login, challenge).catch(() => ({ refused: INTERNAL }))
     if (this.#isOver) {
       // The gate accepted a viewer that has gone. If this fails, the identity ends with the broker.
@@ -72,6 +77,11 @@ export class VncSignIn {
     else if ('refused' in verdict) this.#fail(verdict.refused)
     else return { identity: verdict.identity, viewer: this.#viewer, display: this.#display }
     return undefined
+  }
+
+  #expectWithin(milliseconds: number): void {
+    clearTimeout(this.#late)
+    this.#late = setTimeout(() => this.#fail(LATE), milliseconds)
   }
 
   /** Shows the reason until the viewer has read it, or the grace time of the connection has passed. */

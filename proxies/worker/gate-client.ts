@@ -57,6 +57,8 @@ export class GateClient implements Gate {
   readonly targets: Gate['targets'] = (request) => this.#ask('targets', request)
   readonly open: Gate['open'] = (request) => this.#ask('open', request)
   readonly hostKey: Gate['hostKey'] = (request) => this.#ask('hostKey', request)
+  readonly serviceTicket: Gate['serviceTicket'] = (request) => this.#ask('serviceTicket', request)
+  readonly targetGssapi: Gate['targetGssapi'] = (request) => this.#ask('targetGssapi', request)
   readonly dial: Gate['dial'] = (request) => this.#ask('dial', request)
   readonly event: Gate['event'] = (request) => this.#ask('event', request)
   readonly denied: Gate['denied'] = (request) => this.#ask('denied', request)

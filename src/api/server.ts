@@ -25,7 +25,7 @@ import { registerImport } from './csv/import-routes.ts'
 import { pathOfUrl, refuseAmbiguous } from './http/ambiguity.ts'
 import { Connections } from './http/connections.ts'
 import { isLinkFollowed, refuseCrossSite } from './http/cross-site.ts'
-import type { Api, ApiDeps } from './http/deps.ts'
+import type { Api, ApiDeps, BodyParser } from './http/deps.ts'
 import { ApiError } from './http/errors.ts'
 import { answerClientError, answerError, errorCodeOf, isGone } from './http/failures.ts'
 import { jsonFlaw } from './http/json.ts'
@@ -72,6 +72,7 @@ import { registerPersons } from './resources/persons.ts'
 import { registerProfiles } from './resources/profiles.ts'
 import { registerRecordings } from './resources/recordings.ts'
 import { registerRetention } from './resources/retention.ts'
+import { registerScimTokens } from './resources/scim-tokens.ts'
 import { registerSecondFactors } from './resources/second-factors.ts'
 import { registerSecretChanges } from './resources/secret-changes.ts'
 import { registerSecurityKeys } from './resources/security-keys.ts'
@@ -87,6 +88,8 @@ import { registerUserCertificates } from './resources/user-certificates.ts'
 import { registerUserGroups } from './resources/user-groups.ts'
 import { registerUsers } from './resources/users.ts'
 import { validatorCompiler, withQuery } from './schema/validation.ts'
+import { holderOfToken, scimCaller } from './scim/caller.ts'
+import { registerScim, withScimPrefix } from './scim/scim.ts'
 
 /** Only forward secrecy and authenticated encryption; TLS 1.3 has nothing else (RFC 9325 4.2). */
 const CIPHERS = [
@@ -129,6 +132,7 @@ const RESOURCES = [
   registerAuthDomains,
   registerSignInTrials,
   registerPersons,
+  registerScimTokens,
   registerExport,
   registerImport,
   registerHostKeys,
@@ -165,7 +169,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     exposeHeadRoutes: true,
     forceCloseConnections: true,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_PATH_PART },
-    rewriteUrl: (request) => withOperators(withoutVersion(pathOfUrl(request.url ?? '/'))),
+    rewriteUrl: (request) => withOperators(withScimPrefix(withoutVersion(pathOfUrl(request.url ?? '/')))),
     frameworkErrors: answerError,
     clientErrorHandler: answerClientError,
   }).withTypeProvider<TypeBoxTypeProvider>()
@@ -207,9 +211,10 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     if (isGone(request)) count(request, reply)
   })
   app.setNotFoundHandler((request, reply) => answerOf(request)(new ApiError('not_found'), request, reply))
-  acceptJsonOnly(app)
+  const parse = acceptJsonOnly(app)
 
   app.decorateRequest('caller', null)
+  app.decorateRequest('scim', null)
   app.decorateRequest('source')
   await app.register(cookie)
   await registerOpenApi(app, deps)
@@ -232,6 +237,14 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     const isLink = isOfPage ? isLinkFollowed(request) : need === 'public' && READING.includes(request.method)
     if (need !== 'foreign' && !isLink) refuseCrossSite(request)
     if (need === 'public' || need === 'foreign') return
+    if (need === 'scim') {
+      request.scim = await scimCaller(context, request)
+      if (!connections.signedIn(request.socket, holderOfToken(request.scim))) {
+        endWith(request, reply)
+        throw new ApiError('too_many_connections')
+      }
+      return
+    }
     request.caller = await (isOfPage ? authenticateBrowser : authenticate)(context, request)
     if (!connections.signedIn(request.socket, holderOf(request.caller))) {
       endWith(request, reply)
@@ -251,6 +264,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     async (scope) => {
       registerReference(scope as Api, deps)
       for (const register of RESOURCES) register(scope as Api, context)
+      await registerScim(scope as Api, context, parse)
     },
     { prefix: '/api' },
   )
@@ -290,18 +304,20 @@ function serverOf({ tls }: ApiDeps, requests: OneByOne): Server {
   return server
 }
 
-/** Accepts only JSON bodies, and an empty body even if the client sends a content type. */
-function acceptJsonOnly(app: Api): void {
+/** Accepts only JSON bodies, and an empty body even if the client sends a content type. Returns their parser. */
+function acceptJsonOnly(app: Api): BodyParser {
   const parse = app.getDefaultJsonParser('error', 'error')
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+  const parser: BodyParser = (request, body, done) => {
     if (body === '') done(null, undefined)
     else {
-      parse(request, body as string, (error, value) => {
-        const flaw = error ? undefined : jsonFlaw(body as string)
+      parse(request, body, (error, value) => {
+        const flaw = error ? undefined : jsonFlaw(body)
         if (flaw === undefined) done(error, value)
         else done(new ApiError('malformed_body', [{ message: flaw }]))
       })
     }
-  })
+  }
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, parser)
+  return parser
 }

@@ -730,6 +730,7 @@ export class Broker {
       trials: new Trials({ store: this.#parts.store, registry: this.#parts.methods, now: Date.now }),
       bearers: this.#parts.bearers,
       federated: this.#parts.federated,
+      browserSignIns: this.#parts.browserSignIns,
       providerSessions: this.#parts.providerSessions,
       passwords: this.#parts.passwords,
       userAuthority: this.#parts.userAuthority,

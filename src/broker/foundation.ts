@@ -1,7 +1,9 @@
 /** The lowest parts of the broker, which the command line beside it uses too. */
+import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/config.ts'
 import { openDataFolder, shareKeys } from '../host/data-folder.ts'
 import { Bearers } from '../identity/bearers.ts'
+import { BrowserSignIns } from '../identity/browser-sign-in/waiting.ts'
 import { Identities } from '../identity/chain.ts'
 import { External } from '../identity/external.ts'
 import { Federated } from '../identity/federated.ts'
@@ -14,6 +16,8 @@ import { SecondFactors } from '../identity/second-factor/second-factors.ts'
 import { SecurityKeys } from '../identity/second-factor/security-keys.ts'
 import { SharedLockout } from '../identity/shared-lockout.ts'
 import { ShownTickets } from '../identity/shown-tickets.ts'
+import { SshTickets } from '../identity/ssh-tickets.ts'
+import { TicketTakers } from '../identity/ticket-takers.ts'
 import { openBucket } from '../recording-service/bucket.ts'
 import { openRecordingKeys, RecordingService } from '../recording-service/service.ts'
 import type { Store } from '../store/store.ts'
@@ -34,8 +38,10 @@ export interface Foundation {
   /** Servers that judge sign-ins. */
   methods: MethodRegistry
   shownTickets: ShownTickets
+  sshTickets: SshTickets
   bearers: Bearers
   federated: Federated
+  browserSignIns: BrowserSignIns
   providerSessions: ProviderSessions
   /** Certifies SSH keys of users. */
   userAuthority: Authority
@@ -67,6 +73,7 @@ export async function openFoundation(
     const securityKeys = new SecurityKeys({ store, site: config.site, now: Date.now })
     const factors = new SecondFactors({ store, vault, keys: securityKeys, now: Date.now })
     const external = new External({ store, registry: methods })
+    const browserSignIns = new BrowserSignIns(randomBytes)
     const identities = new Identities(
       store.users,
       passwords,
@@ -76,9 +83,19 @@ export async function openFoundation(
       external,
       factors,
       store,
+      { waiting: browserSignIns, store, pages: () => (config.listen.https ? config.site : undefined) },
     )
     const userAuthority = await openUserAuthority(store.settings, vault)
-    const shownTickets = new ShownTickets({ store, registry: methods, external, identities })
+    const takers = new TicketTakers({ store, registry: methods, identities })
+    const shownTickets = new ShownTickets({ takers, external, identities })
+    const sshTickets = new SshTickets({
+      store,
+      registry: methods,
+      takers,
+      external,
+      identities,
+      now: Date.now,
+    })
     const providerSessions = new ProviderSessions({ store, vault, now: Date.now })
     const federated = new Federated({ external, identities, sessions: providerSessions })
     const bearers = new Bearers({ store, registry: methods, now: Date.now })
@@ -108,8 +125,10 @@ export async function openFoundation(
       securityKeys,
       methods,
       shownTickets,
+      sshTickets,
       bearers,
       federated,
+      browserSignIns,
       providerSessions,
       userAuthority,
       recordingService,

@@ -50,22 +50,31 @@ export const login: Command = {
   },
 }
 
-/** Signs in by a password, and what further rounds ask for. @throws RemoteError */
+/** Signs in in a browser or by a password, and by further rounds. @throws RemoteError */
 async function signIn(remote: Remote, user: string): Promise<void> {
   const prompts = new Prompts()
   try {
-    let body: object = { user, password: await prompts.ask('Password: ', false) }
-    for (let round = 0; round < MAX_ROUNDS; round++) {
-      const challenge = await challengeOf(remote.post('/session', body))
-      if (!challenge) return
+    let challenge = await begun(remote, user, prompts)
+    for (let round = 0; challenge && round < MAX_ROUNDS; round++) {
       prompts.show(challenge.message)
       const answers: string[] = []
       for (const { text, echo } of challenge.prompts) answers.push(await prompts.ask(text, echo))
-      body = { challenge: challenge.id, answers }
+      challenge = await challengeOf(remote.post('/session', { challenge: challenge.id, answers }))
     }
-    throw new Error('the broker does not end its questions')
+    if (challenge) throw new Error('the broker does not end its questions')
   } finally {
     prompts.close()
+  }
+}
+
+/** Begins in a browser; the broker refuses that for names that have a password. */
+async function begun(remote: Remote, user: string, prompts: Prompts): Promise<Challenge | undefined> {
+  try {
+    return await challengeOf(remote.post('/session', { user }))
+  } catch (error) {
+    if (!(error instanceof RemoteError) || error.code !== 'invalid_field') throw error
+    const password = await prompts.ask('Password: ', false)
+    return await challengeOf(remote.post('/session', { user, password }))
   }
 }
 

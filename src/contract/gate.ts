@@ -29,7 +29,16 @@ export interface AuthenticateRequest {
   source: Source
   /** The client's user-name field, whole: `USER SEP TARGET [SEP SERVICE]` (docs/clients.md). */
   login: string
-  proof: NoProof | PasswordProof | AnswersProof | PublicKeyProof | TicketProof | NtlmProof
+  proof:
+    | NoProof
+    | BrowserProof
+    | PasswordProof
+    | AnswersProof
+    | PublicKeyProof
+    | GssapiTokenProof
+    | GssapiMicProof
+    | TicketProof
+    | NtlmProof
 }
 
 /**
@@ -38,6 +47,14 @@ export interface AuthenticateRequest {
  */
 export interface NoProof {
   method: 'none'
+}
+
+/**
+ * Begins a sign-in in a browser: `challenge` for names of domains whose persons sign in there only, and `rejected` for all
+ * others, which is no failure.
+ */
+export interface BrowserProof {
+  method: 'browser'
 }
 
 export interface PasswordProof {
@@ -62,6 +79,22 @@ export interface PublicKeyProof {
    * whether the key is acceptable; such a query never authenticates.
    */
   signed?: { data: Uint8Array; signature: Uint8Array }
+}
+
+/** A client's first token of Kerberos over SSH (RFC 4462 3.4). Never signs in: the client has to sign by it. */
+export interface GssapiTokenProof {
+  method: 'gssapi-with-mic'
+  token: Uint8Array
+}
+
+/** The client's signature under the context that its token has begun (RFC 4462 3.5). */
+export interface GssapiMicProof {
+  method: 'gssapi-with-mic'
+  /** Id of the context. */
+  context: string
+  /** The signed data: the session identifier of the connection, and the request. */
+  data: Uint8Array
+  mic: Uint8Array
 }
 
 /**
@@ -91,12 +124,20 @@ export type AuthenticateAnswer =
   | { result: 'key_acceptable' }
   /** More answers are needed first; a front that cannot prompt rejects. */
   | { result: 'challenge'; challenge: Challenge }
-  /** Wrong, unknown, disabled, locked or expired: the same answer for all (invariant 7). */
-  | { result: 'rejected' }
+  /** A token of Kerberos is taken: `token` goes to the client, and its signature is awaited. */
+  | { result: 'context'; context: string; token?: Uint8Array }
+  /**
+   * Wrong, unknown, disabled, locked or expired: the same answer for all (invariant 7). `takesTickets`: tickets of Kerberos
+   * are taken over SSH, whoever asks; only for `none`.
+   */
+  | { result: 'rejected'; takesTickets?: true }
   /** The login string is malformed; `message` shows the user the syntax. */
   | { result: 'malformed'; message: string }
   /** No proof can be judged at the moment; `message` is for the user. */
   | { result: 'unavailable'; message: string }
+
+/** Milliseconds within which a person decides in a browser. */
+export const WAIT_MS = 180_000
 
 /** One round of prompts. */
 export interface Challenge {
@@ -106,6 +147,11 @@ export interface Challenge {
   instructions: string
   /** An URI for an authenticator, shown as a QR code, too. */
   uri?: string
+  /**
+   * Address of a page where the person goes on. There are no prompts: the answers are sent at once, and their verdict comes
+   * when the person has decided, or within `WAIT_MS`. A client that leaves has to leave the challenge, too.
+   */
+  link?: string
   prompts: { text: string; echo: boolean }[]
   /** For clients that cannot be prompted: how they get on without. */
   hint?: string
@@ -266,6 +312,8 @@ export interface OpenSession {
   /** Options for VNC; `securityTypes` holds only those usable with this target and these credentials. */
   vncOptions: VncOptions
   rdpOptions: RdpOptions
+  /** The account's domain has a Kerberos realm, and the policy allows Kerberos: ask for a ticket (RDP). */
+  hasKerberos?: true
   /** Absent if the authorization says that this session is not recorded. */
   recording?: RecordingGrant
   /** Output is held back from the client until its recording is on the disk under a checkpoint. */
@@ -302,6 +350,38 @@ export type HostKeyAnswer =
   /** `credentials`: those that `open` withheld until now, once. */
   { result: 'accepted'; credentials?: SessionCredential[] } | { result: 'refused'; message: string }
 
+export type ServiceTicketAnswer =
+  | { result: 'issued'; ticket: ServiceTicket }
+  /**
+   * There is none; `message` is for the user. `isFinal`: the KDC has judged the account, and another way to sign in would
+   * only be refused again.
+   */
+  | { result: 'failed'; message: string; isFinal?: true }
+
+/** A Kerberos ticket for the session's target, with its key. */
+export interface ServiceTicket {
+  realm: string
+  client: string[]
+  ticket: Uint8Array
+  key: { type: number; bytes: Uint8Array }
+}
+
+/**
+ * A step of the sign-in at a session's target by the ticket that the user has forwarded: first without `answer`, then, once,
+ * with the target's.
+ */
+export interface TargetGssapiRequest {
+  session: string
+  /** The target's token, and the data to be signed (RFC 4462 3.5). */
+  answer?: { token: Uint8Array; data: Uint8Array }
+}
+
+export type TargetGssapiAnswer =
+  | { result: 'token'; token: Uint8Array }
+  | { result: 'signed'; mic: Uint8Array }
+  /** `message` is for the user. */
+  | { result: 'unusable'; message: string }
+
 /** The broker connects to the session's target from a port that proxies may not use. */
 export type DialAnswer =
   /** The number of the connection (sockets/dialled.ts). */
@@ -313,6 +393,7 @@ export type DialAnswer =
 export type ProxyEventCode = Extract<
   EventCode,
   | 'session.redirect'
+  | 'session.fallback'
   | 'channel.open'
   | 'channel.denied'
   | 'channel.unrecorded'
@@ -492,6 +573,10 @@ export interface Gate {
   targets(request: TargetsRequest): Promise<TargetsAnswer>
   open(request: OpenRequest): Promise<OpenAnswer>
   hostKey(request: HostKeyRequest): Promise<HostKeyAnswer>
+  /** For a session with `hasKerberos`. The KDC is asked by the broker, which has the account's password. */
+  serviceTicket(request: { session: string }): Promise<ServiceTicketAnswer>
+  /** For a target whose policy signs in by the user's forwarded ticket. */
+  targetGssapi(request: TargetGssapiRequest): Promise<TargetGssapiAnswer>
   /** For a target whose policy asks for a privileged port. */
   dial(request: { session: string }): Promise<DialAnswer>
   event<C extends ProxyEventCode>(request: EventRequest<C>): Promise<void>
@@ -514,7 +599,7 @@ export interface Gate {
   giveUpCommand(request: { session: string; ask: number }): Promise<void>
   /** Reports that the client no longer waits for the approval. */
   withdraw(request: { identity: string; approval: string }): Promise<void>
-  /** Reports that the connection is closed: its identity, or its unanswered challenge, is no longer valid. */
+  /** Reports that the connection is closed: its identity, unanswered challenge or context is no longer valid. */
   leave(request: { identity: string }): Promise<void>
   /** Adds a proxy's only listener. A proxy ignores a notice for a session that it does not know. */
   onNotice(listener: (notice: GateNotice) => void): void

@@ -4,7 +4,7 @@ import type { FrontName, FrontSettings } from './front-settings.ts'
 import type { Gate, GateNotice, Source } from './gate.ts'
 
 /** Version of these messages and of the gate's. A worker of another version is not used. */
-export const WORKER_VERSION = 3
+export const WORKER_VERSION = 4
 
 /** Descriptors that a worker is started with. */
 export const MESSAGES_DESCRIPTOR = 3

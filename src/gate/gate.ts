@@ -29,13 +29,17 @@ import type {
   OpenAnswer,
   OpenRequest,
   ProxyEventCode,
+  ServiceTicketAnswer,
   SignRequest,
+  TargetGssapiAnswer,
+  TargetGssapiRequest,
   TargetsAnswer,
   TargetsRequest,
 } from '../contract/gate.ts'
 import { MAX_TARGETS } from '../contract/gate.ts'
 import type { Basis } from '../identity/basis.ts'
 import type { Identities } from '../identity/chain.ts'
+import type { SshTickets } from '../identity/ssh-tickets.ts'
 import type { Id } from '../model/objects.ts'
 import type { EndedRecording } from '../recording-service/indexing/ended.ts'
 import { recoverAbandoned } from '../recording-service/recover.ts'
@@ -78,6 +82,7 @@ import { SessionHours } from './session-hours.ts'
 import { whoFields } from './sign-in-fields.ts'
 import { SignIns } from './sign-ins.ts'
 import { Suspensions } from './suspensions.ts'
+import { TargetTickets } from './target-tickets.ts'
 import { TicketOffice } from './ticket-office.ts'
 import { Tickets } from './tickets.ts'
 import { Waits } from './waits.ts'
@@ -86,6 +91,8 @@ import { type Telling, Withdrawals } from './withdrawals.ts'
 export interface GateOptions {
   store: Store
   identities: Identities
+  /** Tickets of Kerberos over SSH; absent if none are taken. */
+  sshTickets?: SshTickets
   vault: Vault
   audit: Audit
   recordings: RecordingService
@@ -121,6 +128,7 @@ export class BrokerGate implements Gate {
   readonly #octets: Octets
   readonly #asks: Asks
   readonly #arrears: Arrears
+  readonly #targetTickets: TargetTickets
   readonly #checkouts: CheckoutReview
   readonly #menuHours: MenuHours
   readonly #listeners = new Set<(notice: GateNotice) => void>()
@@ -135,6 +143,7 @@ export class BrokerGate implements Gate {
     this.#options = options
     const { audit, now, onUnreadable, store, vault } = options
     this.#arrears = new Arrears(store.reach)
+    this.#targetTickets = new TargetTickets(options)
     const notify = (notice: GateNotice) => this.#notify(notice)
     this.approvals = new Approvals({ store, vault, audit, now })
     this.#waits = new Waits({
@@ -314,10 +323,36 @@ export class BrokerGate implements Gate {
       if (running.stopped !== undefined) return { result: 'refused', message: running.stopped }
       isHandedOut = true
       delete running.handOut
-      return { ...answer, credentials: handOut.credentials }
+      return { ...answer, credentials: handOut.take() }
     } finally {
       if (!isHandedOut) handOut.release()
     }
+  }
+
+  serviceTicket({ session }: { session: string }): Promise<ServiceTicketAnswer> {
+    return whileThere(
+      this.#options.store.reach,
+      () => this.#serviceTicket(this.#running.get(session)),
+      () => ({ result: 'failed', message: UNAVAILABLE }),
+    )
+  }
+
+  async #serviceTicket(running: RunningSession): Promise<ServiceTicketAnswer> {
+    if (!running.hasKerberos) throw new Error('this session has no Kerberos')
+    const flaw = await this.#review.flawOf(running)
+    if (flaw !== undefined) await this.#end(running, flaw)
+    if (running.stopped !== undefined) return { result: 'failed', message: running.stopped, isFinal: true }
+    const unwatched = running.holds?.get('unwatched')
+    if (unwatched) return { result: 'failed', message: unwatched.reason, isFinal: true }
+    return await this.#targetTickets.issue(running)
+  }
+
+  async targetGssapi({ session, ...step }: TargetGssapiRequest): Promise<TargetGssapiAnswer> {
+    const { forwarding, stopped } = this.#running.get(session)
+    if (!forwarding) throw new Error('this target is not reached by a forwarded ticket')
+    if (stopped === undefined) return await forwarding.step(step)
+    forwarding.close()
+    return { result: 'unusable', message: stopped }
   }
 
   async dial({ session }: { session: string }): Promise<DialAnswer> {

@@ -21,6 +21,7 @@ import type { Store, TargetRow } from '../store/store.ts'
 import type { Vault } from '../vault/vault.ts'
 import { approvalOf, type Clearance, ClearanceDesk, type ClearanceOptions } from './clearance.ts'
 import { Denial } from './denial.ts'
+import { Forwarding } from './forwarding.ts'
 import { firstHold } from './four-eyes.ts'
 import { HandOut, SPENT } from './hand-out.ts'
 import { claimAccount } from './lock.ts'
@@ -33,7 +34,7 @@ import {
   targetFields,
 } from './running.ts'
 import type { SecretChanges } from './secret-changes.ts'
-import { accessFor, openSession, termsFor } from './session-access.ts'
+import { accessFor, hasKerberos, openSession, termsFor } from './session-access.ts'
 import { whoFields } from './sign-in-fields.ts'
 import type { SignedIn } from './signed-in.ts'
 
@@ -302,6 +303,7 @@ export class Opening {
       askMs: ssh.askTimeout * 1000,
       basis,
       ...(severedRevision !== undefined && { severedRevision }),
+      hasKerberos: await hasKerberos(store, target, terms),
       hostCaKeys: ssh.hostCaKeys,
       ...(target.isWatched && { holds: new Map([['unwatched' as const, firstHold(now())]]) }),
       ...(cleared.approval && { approval: approvalOf(cleared.approval) }),
@@ -310,7 +312,12 @@ export class Opening {
     }
     const access = await accessFor(this.#options, session, terms, logon)
     const recording = target.isRecorded ? await this.#prepareRecording(session) : undefined
-    if (waitsForHostKey(found)) session.handOut = new HandOut(signedIn, access.credentials)
+    if (waitsForHostKey(found)) {
+      const handOut = new HandOut(signedIn, access.credentials)
+      session.handOut = handOut
+      if (terms.methods.includes('KERBEROS_FORWARDING'))
+        session.forwarding = new Forwarding({ kept, handOut, host: found.host, login: found.accountLogin })
+    }
     onRunning?.(session.id)
     await this.#register(session, access.serial)
     const shown = session.handOut ? { ...access, credentials: [] } : access

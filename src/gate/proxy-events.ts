@@ -10,6 +10,7 @@ import type { ProxyEventCode, ProxyField } from '../contract/gate.ts'
 /** Made exhaustive by its type. */
 const CODES: Readonly<Record<ProxyEventCode, true>> = {
   'session.redirect': true,
+  'session.fallback': true,
   'channel.open': true,
   'channel.denied': true,
   'channel.unrecorded': true,

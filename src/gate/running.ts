@@ -7,6 +7,7 @@ import { apiKeyOf, type Basis } from '../identity/basis.ts'
 import type { Id, SessionRecord } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { ElsewhereSession } from './elsewhere.ts'
+import type { Forwarding } from './forwarding.ts'
 import type { HandOut } from './hand-out.ts'
 import type { Hold, HoldCause } from './holds.ts'
 
@@ -36,6 +37,8 @@ export interface RunningSession {
   tellsWatched: boolean
   /** Whether the target is reached from a local port below 1024. */
   usesPrivilegedPort: boolean
+  /** The account's domain has a Kerberos realm, and the policy allows Kerberos. */
+  hasKerberos: boolean
   /** Authorities for the target's host key, from the connection policy. */
   hostCaKeys: readonly string[]
   /** Of the account's secret, when the session began: a later one ends it. Absent without a stored account. */
@@ -44,6 +47,8 @@ export interface RunningSession {
   basis: Basis
   /** The stored credentials that wait for the target's host key. Absent once they are handed out. */
   handOut?: HandOut
+  /** Set if the policy signs in by the user's forwarded ticket. */
+  forwarding?: Forwarding
   /** Set if it was opened by an approval. */
   approval?: SessionApproval
   /** The user's reason, if one was given. */
@@ -79,6 +84,7 @@ export class RunningSessions {
   }
 
   remove(id: Id): void {
+    this.#sessions.get(id)?.forwarding?.close()
     this.#sessions.delete(id)
   }
 

@@ -69,9 +69,21 @@ export async function accessFor(
   return { credentials, hostKeyTypes, securityTypes, ...(serial !== undefined && { serial }) }
 }
 
+/** Returns whether a target of RDP is signed in to by Kerberos. */
+export async function hasKerberos(
+  store: Store,
+  { accountId, protocol }: Target,
+  { policy }: Terms,
+): Promise<boolean> {
+  if (protocol !== 'RDP' || !policy.rdp.kerberos || accountId === undefined) return false
+  const account = await store.accounts.find(accountId)
+  const domain = account && (await store.domains.find(account.domainId))
+  return domain?.kerberos !== undefined
+}
+
 /** Returns the session in the form that its proxy needs. */
 export function openSession(
-  { id, user, target, holds }: RunningSession,
+  { id, user, target, holds, hasKerberos }: RunningSession,
   { policy, methods }: Terms,
   { credentials, hostKeyTypes, securityTypes }: SessionAccess,
   {
@@ -109,6 +121,7 @@ export function openSession(
     loginOptions: policy.login,
     vncOptions: { ...policy.vnc, securityTypes },
     rdpOptions: policy.rdp,
+    ...(hasKerberos && { hasKerberos: true as const }),
     ...(recording && { recording }),
     ...(target.isStrict && { isStrict: true as const }),
   }

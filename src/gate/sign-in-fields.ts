@@ -78,6 +78,7 @@ export function roundOf({
   challenge: id,
   message: instructions,
   uri,
+  link,
   prompts,
 }: Extract<Outcome, { result: 'challenge' }>): Challenge {
   return {
@@ -85,6 +86,7 @@ export function roundOf({
     title: '',
     instructions,
     ...(uri !== undefined && { uri }),
+    ...(link !== undefined && { link }),
     prompts: prompts.map(({ text, echo }) => ({ text, echo })),
   }
 }

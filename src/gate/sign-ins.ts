@@ -12,7 +12,8 @@ import { readOfferedKey } from '../identity/certificate.ts'
 import type { Identities } from '../identity/chain.ts'
 import { LOCKOUT_LIMITS } from '../identity/lockout.ts'
 import { splitDomain } from '../identity/places.ts'
-import type { Begun, Outcome, SignIn } from '../identity/sign-in.ts'
+import type { Begun, Outcome, Refusal, SignIn } from '../identity/sign-in.ts'
+import type { SshTickets } from '../identity/ssh-tickets.ts'
 import { type Login, parseLogin } from '../model/login.ts'
 import type { NtlmProof } from '../model/ntlm-auth.ts'
 import type { Id } from '../model/objects.ts'
@@ -21,6 +22,7 @@ import { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
 import { AskedQuestions } from './asked-questions.ts'
 import type { Invitations } from './invitations.ts'
+import { judgeTicket, rejectNone } from './kerberos-proofs.ts'
 import { logonAhead, wipe } from './logons.ts'
 import type { RunningSession } from './running.ts'
 import {
@@ -43,6 +45,7 @@ const REPLAYED = 'used_signature'
 export interface SignInOptions {
   store: Pick<Store, 'access'>
   identities: Identities
+  sshTickets?: SshTickets
   tickets: Tickets
   invitations: Pick<Invitations, 'byResponse' | 'byPassword' | 'enter'>
   audit: Audit
@@ -96,10 +99,18 @@ export class SignIns {
       const client = { client_ip: source.address, client_port: source.port }
       return await this.#malformed({ ...client, protocol, method: proof.method }, parsed.malformed)
     }
-    if (proof.method === 'none') return { result: 'rejected' }
+    if (proof.method === 'none') return await rejectNone(this.#options.sshTickets, protocol)
     if ('answers' in proof) return await this.#answered(proof, request)
     const { user } = parsed
-    const signIn: SignIn = { user, login, source: source.address, owner: ownerOf(request), proof }
+    if (proof.method === 'gssapi-with-mic') {
+      const judged = await judgeTicket(this.#options.sshTickets, request, user, proof)
+      if ('result' in judged) return judged
+      return await this.#judged(request, judged.begun, judged.outcome, undefined, judged.detail)
+    }
+    const signIn: SignIn = {
+      ...{ user, login, source: source.address, owner: ownerOf(request), proof },
+      waitsBy: protocol,
+    }
     const outcome = await identities.authenticate(signIn)
     const password = 'password' in proof ? Secret.of(proof.password) : undefined
     try {
@@ -109,12 +120,16 @@ export class SignIns {
     }
   }
 
-  /** `signIn`: as it was begun, with the login string of the request. `password`: its password; stays the caller's. */
+  /**
+   * `signIn`: as it was begun, with the login string of the request. `password`: its password; stays the caller's.
+   * `detail`: why it was rejected, for the audit log, where the reason does not say it.
+   */
   async #judged(
     { protocol, source, login }: AuthenticateRequest,
     { proof }: Begun,
     outcome: Outcome,
-    password: Secret | undefined,
+    password?: Secret,
+    detail?: string,
   ): Promise<AuthenticateAnswer> {
     const { audit } = this.#options
     const parsed = parseLogin(login) as Login
@@ -132,8 +147,10 @@ export class SignIns {
       case 'key_acceptable':
         return { result: 'key_acceptable' }
       case 'rejected':
-        // Offering a key of another user is no attempt: agents offer all the keys they hold.
-        if (proof.method !== 'publickey' || signed) await this.#failed(fields, outcome)
+        // Offering a key of another user is no attempt: agents offer all the keys they hold. Nor is the question whether to
+        // begin in a browser; what was refused there is.
+        if (isAttempt(proof, signed !== undefined, outcome.reason))
+          await this.#failed(fields, { ...outcome, ...(detail !== undefined && { reason: detail }) })
         return { result: 'rejected' }
       case 'unavailable': {
         const { server, reason } = outcome
@@ -162,7 +179,7 @@ export class SignIns {
         proof: key ? { method: 'key', key } : passwordProof(user, by, bounds),
         ...(classes && { classes }),
       },
-      kept: {},
+      kept: { ...('forwarded' in proof && proof.forwarded && { forwarded: proof.forwarded }) },
     }
     return await this.#ahead(signedIn, user.displayName, login, password)
   }
@@ -282,7 +299,7 @@ export class SignIns {
 
   async #failed(
     fields: FieldsOf<'auth.failure'>,
-    { reason, locks }: Pick<Extract<Outcome, { result: 'rejected' }>, 'reason' | 'locks'>,
+    { reason, locks }: { reason: string; locks: boolean },
   ): Promise<void> {
     const { audit } = this.#options
     await audit.record('auth.failure', { ...fields, reason })
@@ -402,5 +419,12 @@ export class SignIns {
     this.#byToken.delete(token)
     this.#asked.forget(token)
     this.#options.identities.abandon(token)
+    this.#options.sshTickets?.end(token)
   }
+}
+
+/** Whether a refusal is a failure of the client, for the audit log. */
+function isAttempt({ method }: Begun['proof'], isSigned: boolean, reason: Refusal): boolean {
+  if (method === 'browser') return reason !== 'method_not_allowed' && reason !== 'no_challenge'
+  return method !== 'publickey' || isSigned
 }

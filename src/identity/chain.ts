@@ -2,12 +2,14 @@
  * Authentication: the one way to sign in, for every front and the API. Every refusal has the same answer and
  * takes the same time, whatever the reason (invariant 7); the reason goes to the audit log.
  */
+import { formatLogin, parseLogin } from '../model/login.ts'
 import { looksLikeId, nameKey } from '../model/names.ts'
 import type { Id, User } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { UserRepository } from '../store/store.ts'
 import { type AttemptCounter, Attempts, type BegunAttempt, type Rejected, type Who } from './attempts.ts'
 import { Authorities } from './authorities.ts'
+import { type BrowserRounds, browserRound, isFederated } from './browser-sign-in/round.ts'
 import { type Dialogue, Dialogues, MAX_ROUNDS } from './dialogues.ts'
 import { BusyError } from './errors.ts'
 import { attemptOf, type External } from './external.ts'
@@ -49,6 +51,7 @@ export class Identities {
   readonly #vault: HashSeal
   readonly #external: External | undefined
   readonly #factors: Pick<SecondFactors, 'after'> | undefined
+  readonly #browser: BrowserRounds | undefined
   readonly #dialogues: Dialogues<Waiting>
   readonly #keys: Keys
   /** Authorities for keys, and revocations. */
@@ -64,6 +67,7 @@ export class Identities {
     external?: External,
     factors?: Pick<SecondFactors, 'after'>,
     certificates?: OwnCertificates,
+    browser?: BrowserRounds,
   ) {
     this.#users = users
     this.#passwords = passwords
@@ -72,6 +76,7 @@ export class Identities {
     this.#now = now
     this.#external = external
     this.#factors = factors
+    this.#browser = browser
     this.#keys = new Keys({ external, certificates, authorities: () => this.authorities, now })
     this.#dialogues = new Dialogues(now, (dialogue) => this.#abandoned(dialogue))
   }
@@ -80,6 +85,7 @@ export class Identities {
     const { proof, source } = request
     const place = await this.#placeOf(request.user)
     if (proof.method === 'publickey' && !proof.signed) return this.#askForKey(request, place, proof.key)
+    if (proof.method === 'browser') return await this.#byBrowser(request, place)
     return await this.#attempted({ user: place.name, source }, async (attempt) =>
       proof.method === 'publickey'
         ? this.#bySignature(request, place, attempt, proof.key, proof.signed!)
@@ -89,6 +95,8 @@ export class Identities {
 
   /** Goes on with a dialogue: once, and for its owner only. Wipes the answers. */
   async answer(challenge: string, owner: string, answers: readonly Secret[]): Promise<Answered> {
+    // Before the attempt begins, which others would have to wait for.
+    await this.decided(challenge, owner)
     const dialogue = this.#dialogues.take(challenge, owner)
     try {
       if (!dialogue) return { outcome: { result: 'rejected', reason: 'no_challenge', locks: false } }
@@ -101,15 +109,22 @@ export class Identities {
         return await this.#settle(step, attempt, { ...dialogue, rounds, isHidden: false })
       })
       if (outcome.result === 'rejected') round.close()
+      if (outcome.result !== 'accepted' && outcome.result !== 'challenge') closeForwarded(request)
       if (outcome.result === 'accepted') return { outcome, request, ...(password && { password }) }
       if (outcome.result !== 'challenge') password?.wipe()
       return { outcome, request }
     } catch (error) {
       dialogue?.password?.wipe()
+      if (dialogue) closeForwarded(dialogue.request)
       throw error
     } finally {
       for (const answer of answers) answer.wipe()
     }
+  }
+
+  /** Resolves once a person has decided in a browser, or the dialogue has ended; undefined if it waits for no one. */
+  decided(challenge: string, owner: string): Promise<void> | undefined {
+    return this.#dialogues.peek(challenge, owner)?.round.decided
   }
 
   /** Whether the id is of a dialogue that waits. */
@@ -273,6 +288,7 @@ export class Identities {
     const { local, domain, userName } = place
     if (!this.#external) return undefined
     const { source } = request
+    if (domain && isFederated(domain)) return this.#browserStep(request, place)
     if (domain)
       return isSound(userName)
         ? await this.#external.byDomain(domain, attemptOf(userName, source), password)
@@ -281,6 +297,29 @@ export class Identities {
     if (!local || names.length === 0 || flawOfStanding(local, source, this.#now())) return undefined
     // Servers may tell spellings apart that are one name here: the typed one could be another person's there.
     return await this.#external.byNames(local, names, attemptOf(local.userName, source), password)
+  }
+
+  /** Begins with a browser, where the name says so: nothing is proved yet, and nothing has failed. */
+  async #byBrowser(request: SignIn, place: Place): Promise<Outcome> {
+    const step = this.#browserStep(request, place)
+    if (!step) return { result: 'rejected', reason: 'method_not_allowed', locks: false }
+    return await this.#attempted({ user: place.name, source: request.source }, (attempt) =>
+      this.#settle(step, attempt, this.#dialogueOf(request, place)),
+    )
+  }
+
+  /** Waits for a person of a federated domain that the name has spelled out: a bare name may be a local user's. */
+  #browserStep({ source, login, waitsBy }: SignIn, place: Place): Step<Proved> | undefined {
+    const { domain, name, userName, isByDefault } = place
+    if (!this.#browser || !domain || !isFederated(domain) || isByDefault || waitsBy === undefined)
+      return undefined
+    if (!isSound(userName)) return undefined
+    const parsed = parseLogin(login)
+    const target = 'malformed' in parsed ? undefined : parsed.target
+    return browserRound(this.#browser, {
+      ...{ domain, name, source, protocol: waitsBy },
+      ...(target !== undefined && { target: formatLogin({ user: '', target }).slice(1) }),
+    })
   }
 
   /** Ends the attempt, or the round of it. */
@@ -308,9 +347,16 @@ export class Identities {
         // Not held while a person types: each answer is an attempt, and the dialogue has one failure at most.
         await this.#attempts.cancel(attempt)
         const challenge = this.#dialogues.open({ ...dialogue, round })
-        const { message, uri, form, prompts } = round
-        const shown = { message, ...(uri !== undefined && { uri }), ...(form && { form }), prompts }
-        return { result: 'challenge', challenge, ...shown }
+        const { message, uri, link, form, prompts } = round
+        return {
+          result: 'challenge',
+          challenge,
+          message,
+          ...(uri !== undefined && { uri }),
+          ...(link !== undefined && { link }),
+          ...(form && { form }),
+          prompts,
+        }
       }
     }
   }
@@ -330,9 +376,10 @@ export class Identities {
   }
 
   /** One who has answered and leaves before the verdict may have been told that the answer was wrong: that counts. */
-  #abandoned({ counted, password, source, round, rounds }: Waiting): void {
+  #abandoned({ counted, password, request, source, round, rounds }: Waiting): void {
     round.close()
     password?.wipe()
+    closeForwarded(request)
     if (rounds === 0) return
     const who = { user: counted, source }
     this.#attempted(who, (attempt) => this.#attempts.reject(attempt, 'wrong_password')).catch(() => undefined)
@@ -374,4 +421,8 @@ export class Identities {
     if (await this.#attempts.accept(attempt)) return { result: 'accepted', ...proved }
     return await this.#attempts.reject(attempt, 'locked')
   }
+}
+
+function closeForwarded({ proof }: Begun): void {
+  if ('forwarded' in proof) proof.forwarded?.close()
 }

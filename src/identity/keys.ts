@@ -71,8 +71,8 @@ export class Keys {
 
   async #accept(holder: KeyHolder, { domain, userName }: Place, source: string): Promise<Step<Proved>> {
     if ('user' in holder) {
-      const { user, isCertifiedHere } = holder
-      return { result: 'accepted', value: { user, ...(isCertifiedHere && { isCertifiedHere }) } }
+      const { user, isProvedBefore } = holder
+      return { result: 'accepted', value: { user, ...(isProvedBefore && { isProvedBefore }) } }
     }
     return await this.#options.external!.byKey(domain!, attemptOf(userName, source), holder.person)
   }

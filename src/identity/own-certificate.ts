@@ -46,6 +46,6 @@ export async function holderOfOwn(
   const flaw = flawOfOwn(row, certificate, user) ?? flawOfStanding(user, source, now)
   return {
     result: 'accepted',
-    value: { name: user.userName, keys: [], flaw, user, isCertifiedHere: true },
+    value: { name: user.userName, keys: [], flaw, user, isProvedBefore: true },
   }
 }

@@ -14,6 +14,8 @@ export interface Place {
   local?: User
   /** The domain whose servers judge. Never together with `local`. */
   domain?: AuthDomain
+  /** Set if the name does not say the domain, which is the default one. */
+  isByDefault?: true
   /** The default domain, whose servers would judge if there were no such local user. */
   standard?: AuthDomain
   /** Name as those servers know it. */
@@ -49,7 +51,7 @@ export async function placeOf(store: PlaceStore, user: string): Promise<Place> {
   if (found && found.authDomainId === undefined)
     return { local: found, ...(standard && { standard }), userName: name, name }
   if (at > 0 && bySuffix) return personAt(bySuffix, name.slice(0, at))
-  return standard ? personAt(standard, name) : { userName: name, name }
+  return standard ? { ...personAt(standard, name), isByDefault: true } : { userName: name, name }
 }
 
 /** Returns the place of a person of a domain. */

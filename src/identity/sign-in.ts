@@ -2,6 +2,7 @@
 import type { AccountingClass, Id, User } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { AuthorityFlaw } from './authorities.ts'
+import type { ForwardedTicket } from './forwarded-ticket.ts'
 import type { MethodPrompt, MethodRefusal } from './methods/method.ts'
 import type { RoundForm } from './round-form.ts'
 import type { SignedRequest } from './signature.ts'
@@ -9,11 +10,15 @@ import type { StandingFlaw } from './standing.ts'
 
 /** A ticket of Kerberos, or the word of a provider, which its method has judged. */
 export interface ShownProof {
-  method: 'negotiate' | 'provider'
+  method: 'negotiate' | 'gssapi-with-mic' | 'provider'
+  /** A ticket that came with it; closed unless the sign-in is accepted. */
+  forwarded?: ForwardedTicket
 }
 
 /** A proof that the chain judges. */
 export type Proof =
+  /** Begins with a browser, where the name's domain has persons that sign in there only. */
+  | { method: 'browser' }
   | { method: 'password' | 'keyboard-interactive'; password: string }
   | {
       method: 'publickey'
@@ -32,6 +37,8 @@ export interface SignIn<P = Proof> {
   source: string
   /** Names the connection, or what else a dialogue belongs to: answers from elsewhere are rejected. */
   owner?: string
+  /** Protocol of a client that can wait while its person signs in in a browser. */
+  waitsBy?: string
   proof: P
 }
 
@@ -46,6 +53,8 @@ export type Refusal =
   | 'method_not_allowed'
   | 'wrong_password'
   | 'wrong_ticket'
+  /** The ticket is of another person than the one that the login string names. */
+  | 'other_name'
   | 'unknown_key'
   | 'bad_signature'
   | 'busy'
@@ -65,6 +74,8 @@ export type Refusal =
   | 'copied_security_key'
   /** A certificate that was made here, and has been withdrawn, or is not this user's. */
   | 'withdrawn_certificate'
+  /** The person has said in the browser that the waiting client is not theirs. */
+  | 'refused_in_browser'
   | AuthorityFlaw
   | StandingFlaw
   | MethodRefusal
@@ -86,8 +97,8 @@ export interface Proved {
   isFactorRemembered?: boolean
   /** Set if the token of the SSH key has checked a PIN or a finger. */
   isUserVerified?: boolean
-  /** Set for a certificate that was made here: all factors were proved for it. */
-  isCertifiedHere?: boolean
+  /** Set if all factors were proved at an earlier sign-in: for a certificate that was made here, or by a browser. */
+  isProvedBefore?: boolean
 }
 
 export type Outcome =
@@ -101,6 +112,8 @@ export type Outcome =
       challenge: string
       message: string
       uri?: string
+      /** Address of a page where the person goes on; the answers are none, and wait for that. */
+      link?: string
       form?: RoundForm
       prompts: readonly MethodPrompt[]
     }

@@ -16,7 +16,11 @@ export interface Round<T> {
   message: string
   /** An URI for an authenticator, to be shown as a QR code, too. */
   uri?: string
+  /** Address of a page where the person goes on. */
+  link?: string
   form?: RoundForm
+  /** Resolves once `next` has what it needs from elsewhere. Absent if that are the answers alone. */
+  decided?: Promise<void>
   prompts: readonly MethodPrompt[]
   next(answers: readonly Secret[]): Promise<Step<T>>
   close(): void
@@ -32,7 +36,9 @@ export async function andThen<T, U>(step: Step<T>, next: (value: T) => Promise<S
     round: {
       message: round.message,
       ...(round.uri !== undefined && { uri: round.uri }),
+      ...(round.link !== undefined && { link: round.link }),
       ...(round.form && { form: round.form }),
+      ...(round.decided && { decided: round.decided }),
       prompts: round.prompts,
       next: async (answers) => andThen(await round.next(answers), next),
       close: () => round.close(),

@@ -1,4 +1,5 @@
 /** Errors of an exchange with a KDC or a service, beside malformed bytes. */
+import { MalformedError } from '../../proxies/bytes/malformed.ts'
 import type { KdcError } from './messages.ts'
 
 /** Characters of an error's text that are said on. */
@@ -19,6 +20,11 @@ export class KdcRefusal extends Error {
     this.code = error.code
     this.isOfService = isOfService
   }
+}
+
+/** The KDC offers no encryption type that is spoken here. */
+export class WeakKeysError extends MalformedError {
+  override name = 'WeakKeysError'
 }
 
 /** The answer does not come from a KDC that knows the key. */

@@ -1,6 +1,5 @@
 /** Tickets got from a KDC: the first one by a password, those for services by the first one (RFC 4120 section 3). */
 import { randomInt } from 'node:crypto'
-import { MalformedError } from '../../proxies/bytes/malformed.ts'
 import { type EncryptionType, encryptionType, IntegrityError } from './encryption.ts'
 import {
   asRequest,
@@ -15,7 +14,7 @@ import {
   tgsRequest,
   USAGE,
 } from './messages.ts'
-import { KdcRefusal, UnprovedKdcError } from './refusals.ts'
+import { KdcRefusal, UnprovedKdcError, WeakKeysError } from './refusals.ts'
 import { isSame } from './tickets.ts'
 
 const PREAUTH_REQUIRED = 25
@@ -58,8 +57,10 @@ export async function firstTicket(login: Login, { now, ask }: KdcAccess): Promis
   const body = requestBody({ client: userName, realm, service, till: now() + LIFE_MS, nonce })
   let answer = readKdcAnswer(await ask(asRequest(body)), 'AS_REP')
   let key: Key | undefined
+  let isProved = false
   try {
     if ('code' in answer && answer.code === PREAUTH_REQUIRED) {
+      isProved = true
       key = await keyOf(login, answer.hints)
       answer = readKdcAnswer(await ask(asRequest(body, { key, now: now() })), 'AS_REP')
     }
@@ -74,7 +75,8 @@ export async function firstTicket(login: Login, { now, ask }: KdcAccess): Promis
       )
     }
     requireClient({ realm, client: [userName] }, reply)
-    return held(reply, openedByPassword(reply, key, now), { nonce, realm, service })
+    const part = isProved ? opened(reply, key, USAGE.AS_REP) : openedByPassword(reply, key, now)
+    return held(reply, part, { nonce, realm, service })
   } finally {
     key?.bytes.fill(0)
   }
@@ -94,7 +96,7 @@ export async function serviceTicket(
   const body = requestBody({ realm, service, till: now() + LIFE_MS, nonce })
   const answer = readKdcAnswer(await ask(tgsRequest(body, first, now())), 'TGS_REP')
   const reply = accepted(answer, now, true)
-  const part = opened(reply, first.key)
+  const part = opened(reply, first.key, USAGE.TGS_REP)
   requireClient(first, reply)
   return held(reply, part, { nonce, realm, service })
 }
@@ -130,7 +132,7 @@ async function keyOf({ realm, userName, password }: Login, hints: readonly Hint[
     const type: EncryptionType | undefined = encryptionType(number)
     if (type) return { type, bytes: await type.keyOf(password, salt ?? `${realm}${userName}`, parameters) }
   }
-  throw new MalformedError(
+  throw new WeakKeysError(
     `an AES encryption type was expected, the KDC offers ${hints.map(({ type }) => type).join(', ') || 'none'}: let it make AES keys, by a change of the password`,
   )
 }
@@ -151,9 +153,9 @@ function openedByPassword(reply: KdcReply, key: Key, now: () => number): ReplyPa
   }
 }
 
-function opened(reply: KdcReply, key: Key): ReplyPart {
+function opened(reply: KdcReply, key: Key, usage: number): ReplyPart {
   try {
-    return readReplyPart(reply, key, USAGE.TGS_REP)
+    return readReplyPart(reply, key, usage)
   } catch (error) {
     if (error instanceof IntegrityError) throw new UnprovedKdcError("the KDC's answer is altered")
     throw error

@@ -128,7 +128,13 @@ export interface AuthDomain {
   attributes: AuthDomainAttributes
   /** Language where the directory names none. */
   defaultLanguage: (typeof AUTH_DOMAIN_LANGUAGES)[number]
+  /** Binds a provisioned user to a sign-in; absent: no provisioning. */
+  scimIdentifier?: ScimIdentifier | undefined
 }
+
+/** `external_id` is the id that the sign-in shows; `user_name` is the name of the first one, whose id counts from then on. */
+export const SCIM_IDENTIFIERS = ['external_id', 'user_name'] as const
+export type ScimIdentifier = (typeof SCIM_IDENTIFIERS)[number]
 
 /** Names of the directory's attributes. */
 export interface AuthDomainAttributes {

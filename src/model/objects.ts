@@ -3,6 +3,7 @@
  * JSON fields of the API. References between objects are names in the API and ids
  * here: `…Id` fields hold ids (ULID, 26 characters). Times are milliseconds since the epoch.
  */
+import type { DomainKerberos } from './domain-kerberos.ts'
 import type { LoginOptions } from './login-options.ts'
 import type { ProfileRights } from './profile-rights.ts'
 import type { RdpOptions } from './rdp-options.ts'
@@ -112,6 +113,8 @@ export interface Service {
   hostKeyPolicy?: HostKeyPolicy | undefined
   /** A policy of the same protocol; the built-in one if absent. */
   connectionPolicyId?: Id
+  /** Name under which KDCs know the service; absent for the host of its device. */
+  kerberosHost?: string | undefined
 }
 
 /** How the broker connects to the services that name the policy. */
@@ -172,6 +175,8 @@ export interface Domain {
   secretRevision?: number
   /** How the secrets of its accounts are changed; absent if they are not. */
   change?: DomainChange | undefined
+  /** Where its accounts get Kerberos tickets; absent for a local domain. */
+  kerberos?: DomainKerberos | undefined
 }
 
 /** How the secrets of a domain's accounts are changed. */

@@ -20,7 +20,9 @@ export type ColourDepth = (typeof COLOUR_DEPTHS)[number]
 export interface RdpOptions extends DesktopOptions {
   /** The first one that the target offers is used; others are refused. */
   security: readonly RdpSecurity[]
-  /** CredSSP may use NTLM. */
+  /** CredSSP uses Kerberos where the account's domain has a realm. */
+  kerberos: boolean
+  /** CredSSP may use NTLM: without Kerberos, or after it has failed. */
   ntlm: boolean
   colourDepth: ColourDepth
   /** Networks that a target may redirect the session to, besides its own address. */
@@ -59,6 +61,7 @@ export const MAX_LOGON_WAIT = 600
 export const RDP_OPTIONS: Readonly<RdpOptions> = {
   ...DESKTOP_OPTIONS,
   security: ['credssp', 'tls'],
+  kerberos: true,
   ntlm: true,
   colourDepth: 32,
   redirectTo: [],

@@ -3,13 +3,14 @@ import type { Context } from '../api/access/context.ts'
 import type { Api } from '../api/http/deps.ts'
 import { registerAccountPage } from './account.ts'
 import { KEY_SCRIPT_FILE, PAGE_ICON, STYLE_SHEET } from './files.ts'
+import { registerConfirmPages } from './confirm.ts'
 import { acceptForms } from './forms.ts'
 import { registerSignInPages } from './sign-in.ts'
 import { ticketWays, type WaysOfKind } from './ways.ts'
 
 /** Ways beside the password, in the order of the page. */
 const WAYS: readonly WaysOfKind[] = [ticketWays]
-const REGISTERED = [registerSignInPages, registerAccountPage]
+const REGISTERED = [registerSignInPages, registerAccountPage, registerConfirmPages]
 
 export function registerPages(app: Api, context: Context): void {
   acceptForms(app)

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { AuthDomain, AuthDomainMapping } from '../model/external-auths.ts'
+import type { AuthDomain, AuthDomainMapping, ScimIdentifier } from '../model/external-auths.ts'
 import { groupKey } from '../model/group-names.ts'
 import { nameKey } from '../model/names.ts'
 import type { Id } from '../model/objects.ts'
@@ -8,7 +8,19 @@ import { keptQuery } from './engine/kept-query.ts'
 import type { AuthDomainMappingRow, AuthDomainRow, Db, StoreContext } from './migrations/schema.ts'
 import { namedRepository } from './named.ts'
 import { requireProfile } from './profiles.ts'
-import { flag, json, key, list, listed, requireIds, setColumns, type Tx, unchanged, write } from './query.ts'
+import {
+  cleared,
+  flag,
+  json,
+  key,
+  list,
+  listed,
+  requireIds,
+  setColumns,
+  type Tx,
+  unchanged,
+  write,
+} from './query.ts'
 import { column, related } from './searchable.ts'
 import type { AuthDomainMappingRepository, AuthDomainRepository } from './store.ts'
 
@@ -58,6 +70,7 @@ export function authDomainRepository(context: StoreContext): AuthDomainRepositor
           is_default: Number(object.isDefault),
           attributes: JSON.stringify(object.attributes),
           default_language: object.defaultLanguage,
+          scim_identifier: object.scimIdentifier ?? null,
         })
         .execute()
       await setAuths(tx, id, 1, object.externalAuthIds)
@@ -71,6 +84,10 @@ export function authDomainRepository(context: StoreContext): AuthDomainRepositor
       const asksOthers =
         change.externalAuthIds !== undefined && change.externalAuthIds.join() !== old.externalAuthIds.join()
       if (isRenamed || asksOthers) await forgetPersons(tx, id)
+      if ('scimIdentifier' in change && change.scimIdentifier !== old.scimIdentifier) {
+        await forgetPersons(tx, id)
+        await forgetProvisioned(tx, id)
+      }
       await setColumns(tx, 'auth_domains', id, {
         domain_name: change.domainName,
         name_key: key(change.domainName),
@@ -78,6 +95,7 @@ export function authDomainRepository(context: StoreContext): AuthDomainRepositor
         is_default: flag(change.isDefault),
         attributes: json(change.attributes),
         default_language: change.defaultLanguage,
+        scim_identifier: cleared(change, 'scimIdentifier'),
       })
       if (change.externalAuthIds) await setAuths(tx, id, 1, change.externalAuthIds)
       if (change.secondaryAuthIds) await setAuths(tx, id, 2, change.secondaryAuthIds)
@@ -105,6 +123,13 @@ async function clearDefault(tx: Tx): Promise<void> {
 
 async function forgetPersons(tx: Tx, domainId: Id): Promise<void> {
   await tx.deleteFrom('users').where('auth_domain_id', '=', domainId).execute()
+  // Other servers show other ids.
+  await tx.updateTable('scim_users').set({ stable_id: '' }).where('auth_domain_id', '=', domainId).execute()
+}
+
+async function forgetProvisioned(tx: Tx, domainId: Id): Promise<void> {
+  await tx.deleteFrom('scim_groups').where('auth_domain_id', '=', domainId).execute()
+  await tx.deleteFrom('scim_users').where('auth_domain_id', '=', domainId).execute()
 }
 
 async function setAuths(tx: Tx, domainId: Id, factor: number, ids: readonly Id[]): Promise<void> {
@@ -140,6 +165,7 @@ function authDomain(row: AuthDomainRow & { first: string; second: string }): Aut
     secondaryAuthIds: list(row.second),
     attributes: JSON.parse(row.attributes),
     defaultLanguage: row.default_language as AuthDomain['defaultLanguage'],
+    ...(row.scim_identifier !== null && { scimIdentifier: row.scim_identifier as ScimIdentifier }),
   }
 }
 

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { formatDomainKerberos, parseDomainKerberos } from '../model/domain-kerberos.ts'
 import { looksLikeId, nameKey } from '../model/names.ts'
 import type { Domain, DomainChange, Id } from '../model/objects.ts'
 import { DEFAULT_PASSWORD_CHANGE_POLICY } from '../model/password-change.ts'
@@ -85,6 +86,7 @@ export function domainRepository({ db, newId }: StoreContext): DomainRepository 
             device_id: object.deviceId ?? null,
             ca_public_key: null,
             secret_revision: 0,
+            kerberos: formatDomainKerberos(object.kerberos),
             ...(await changeColumns(tx, object.change)),
           })
           .execute()
@@ -100,6 +102,7 @@ export function domainRepository({ db, newId }: StoreContext): DomainRepository 
           name_key: key(change.domainName),
           description: change.description,
           device_id: cleared(change, 'deviceId'),
+          ...('kerberos' in change && { kerberos: formatDomainKerberos(change.kerberos) }),
           ...('change' in change && (await changeColumns(tx, change.change))),
         })
         return (await find(tx, id))!
@@ -178,6 +181,7 @@ function domain(row: DomainRow): Domain {
     description: row.description,
     ...(row.device_id !== null && { deviceId: row.device_id }),
     ...(row.ca_public_key !== null && { caPublicKey: row.ca_public_key }),
+    ...(row.kerberos !== '' && { kerberos: parseDomainKerberos(row.kerberos) }),
     ...(row.secret_revision > 0 && { secretRevision: row.secret_revision }),
     ...(row.change_plugin !== '' && {
       change: {

@@ -40,9 +40,11 @@ import * as factorPolicies from './migrations/0035-factor-policies.ts'
 import * as rememberedFactors from './migrations/0036-remembered-factors.ts'
 import * as keysAsFactors from './migrations/0037-keys-as-factors.ts'
 import * as onePerson from './migrations/0038-one-person.ts'
+import * as kerberosTargets from './migrations/0039-kerberos-targets.ts'
 import * as serversOfSignIns from './migrations/0043-servers-of-sign-ins.ts'
 import * as browsers from './migrations/0044-browsers.ts'
 import * as providerSessions from './migrations/0045-provider-sessions.ts'
+import * as scim from './migrations/0047-scim.ts'
 import * as userCertificates from './migrations/0048-user-certificates.ts'
 
 /** In order; a released migration is never changed, only followed. */
@@ -83,9 +85,11 @@ export const MIGRATIONS: readonly Migration[] = [
   rememberedFactors,
   keysAsFactors,
   onePerson,
+  kerberosTargets,
   serversOfSignIns,
   browsers,
   providerSessions,
+  scim,
   userCertificates,
 ]
 

@@ -39,6 +39,9 @@ import { personRepository } from './persons.ts'
 import type { PostgresOptions } from './postgres/open.ts'
 import { profileRepository } from './profiles.ts'
 import { providerSessionRepository } from './provider-sessions.ts'
+import { scimGroupRepository } from './scim-groups.ts'
+import { scimTokenRepository } from './scim-tokens.ts'
+import { scimUserRepository } from './scim-users.ts'
 import { sealedRepository } from './sealed.ts'
 import { secondFactorRepository } from './second-factors.ts'
 import { secretJobRepository } from './secret-jobs.ts'
@@ -161,6 +164,9 @@ function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'reach'>): S
     authDomains: authDomainRepository(context),
     authDomainMappings: authDomainMappingRepository(context),
     persons: personRepository(context),
+    scimUsers: scimUserRepository(context),
+    scimGroups: scimGroupRepository(context),
+    scimTokens: scimTokenRepository(context),
     secretJobs: secretJobRepository(context),
     checkouts: checkoutRepository(context),
     approvals: approvalRepository(context),

@@ -1,20 +1,25 @@
 /** Persons of authentication domains: users who are no local ones, with the rights that mappings give them. */
 
-import { groupKey } from '../model/group-names.ts'
-import { lookKey, nameKey, userNameError } from '../model/names.ts'
+import { nameKey } from '../model/names.ts'
 import type { Id, User } from '../model/objects.ts'
 import { inTransaction } from './engine/commits.ts'
 import { isUniqueViolation } from './engine/errors.ts'
 import { keptQuery } from './engine/kept-query.ts'
-import { insertRow } from './engine/kept-rows.ts'
-import { setLinks } from './links.ts'
 import type { Db, StoreContext } from './migrations/schema.ts'
-import { listed, setColumns, type Tx } from './query.ts'
+import {
+  byName,
+  domainOf,
+  isAsWanted,
+  mapped,
+  type PersonRow,
+  personName,
+  type Wanted,
+  writePerson,
+} from './person-rows.ts'
+import { provisionedSignIn, unchangedProvisioned } from './provisioned.ts'
+import { listed, type Tx } from './query.ts'
 import type { PersonRepository, ProvedPerson } from './store.ts'
-import { likeRow, select, USER_FIELDS, user } from './users.ts'
-
-/** The fallback: for persons without another mapping. */
-const ANY = '*'
+import { select, USER_FIELDS, user } from './users.ts'
 
 /** Fields by which persons can be searched for. */
 export const PERSON_FIELDS = {
@@ -66,52 +71,16 @@ export function personRepository({ db, newId }: StoreContext): PersonRepository 
   }
 }
 
-interface Mapped {
-  /** Ids of the mappings, in their order. */
-  mappings: Id[]
-  groups: Id[]
-  profile: string
-}
-
-const mappingsOf = keptQuery((db: Db, domainId: Id) =>
-  db.selectFrom('auth_domain_mappings').selectAll().where('auth_domain_id', '=', domainId).orderBy('id'),
-)
-const domainName = keptQuery((db: Db, id: Id) =>
-  db.selectFrom('auth_domains').select('domain_name').where('id', '=', id),
-)
-const matchedBefore = keptQuery((db: Db, userId: Id) =>
-  db.selectFrom('person_mappings').select('mapping_id').where('user_id', '=', userId).orderBy('mapping_id'),
-)
 const byStableId = keptQuery((db: Db, domainId: Id, stableId: string) =>
   select(db).where('auth_domain_id', '=', domainId).where('stable_id', '=', stableId),
 )
-const byName = keptQuery((db: Db, name: string) => select(db).where('name_key', '=', name))
-
-/** Returns what the mappings give; undefined if none matches. The first one, by age, gives the profile. */
-async function mapped(from: Db, domainId: Id, groups: readonly string[]): Promise<Mapped | undefined> {
-  const all = await mappingsOf(from, domainId)
-  const keys = new Set(groups.map(groupKey))
-  const matching = all.filter(
-    ({ external_group, group_key }) => external_group !== ANY && keys.has(group_key),
-  )
-  const chosen = matching.length > 0 ? matching : all.filter(({ external_group }) => external_group === ANY)
-  const [first] = chosen
-  if (!first) return undefined
-  return {
-    mappings: chosen.map(({ id }) => id),
-    groups: [...new Set(chosen.map(({ user_group_id }) => user_group_id))].sort(),
-    profile: first.profile,
-  }
-}
-
-type Row = Awaited<ReturnType<typeof byName>>[number]
 
 async function rowOf(
   from: Db,
   domainId: Id,
   name: string,
   { stableId }: ProvedPerson,
-): Promise<Row | undefined> {
+): Promise<PersonRow | undefined> {
   if (stableId !== undefined) return (await byStableId(from, domainId, stableId))[0]
   return (await byName(from, nameKey(name))).find(
     (row) => row.auth_domain_id === domainId && row.stable_id === '',
@@ -120,24 +89,15 @@ async function rowOf(
 
 /** Returns the person if nothing about them has to be written. */
 async function unchangedPerson(db: Db, domainId: Id, person: ProvedPerson): Promise<User | undefined> {
-  const [domain] = await domainName(db, domainId)
-  const name = domain && nameOf(person, domain.domain_name)
+  const [domain] = await domainOf(db, domainId)
+  if (domain && domain.scim_identifier !== null)
+    return await unchangedProvisioned(db, domainId, domain, person)
+  const name = domain && personName(person.userName, domain.domain_name)
   if (name === undefined) return undefined
   const row = await rowOf(db, domainId, name, person)
   const given = row && (await mapped(db, domainId, person.groups))
   if (!given) return undefined
-  const found = user(row)
-  const before = await matchedBefore(db, row.id)
-  const isSame =
-    !found.isDisabled &&
-    found.userName === name &&
-    found.displayName === (person.displayName ?? '') &&
-    found.email === (person.email ?? '') &&
-    found.sshPublicKeys.join('\n') === (person.publicKeys ?? []).join('\n') &&
-    found.profile === given.profile &&
-    [...found.groupIds].sort().join() === given.groups.join() &&
-    before.map(({ mapping_id }) => mapping_id).join() === [...given.mappings].sort().join()
-  return isSame ? found : undefined
+  return (await isAsWanted(db, row, wantedOf(domainId, name, person, given))) ? user(row) : undefined
 }
 
 async function signIn(
@@ -146,8 +106,10 @@ async function signIn(
   domainId: Id,
   person: ProvedPerson,
 ): Promise<User | undefined> {
-  const [domain] = await domainName(tx, domainId)
-  const name = domain && nameOf(person, domain.domain_name)
+  const [domain] = await domainOf(tx, domainId)
+  if (domain && domain.scim_identifier !== null)
+    return await provisionedSignIn(tx, newId, domainId, domain, person)
+  const name = domain && personName(person.userName, domain.domain_name)
   if (name === undefined) return undefined
   const given = await mapped(tx, domainId, person.groups)
   const old = await rowOf(tx, domainId, name, person)
@@ -155,59 +117,18 @@ async function signIn(
     if (old) await tx.deleteFrom('users').where('id', '=', old.id).execute()
     return undefined
   }
-  // A name that another person of the domain had before is free again: their rights are not handed on.
-  const [holder] = await byName(tx, nameKey(name))
-  if (holder && holder.id !== old?.id) {
-    if (holder.auth_domain_id !== domainId) return undefined
-    await tx.deleteFrom('users').where('id', '=', holder.id).execute()
-  }
-  if (await likeRow(tx, name, old?.id)) return undefined
-  const id = old?.id ?? newId()
-  const columns = {
-    user_name: name,
-    name_key: nameKey(name),
-    look: lookKey(name) === nameKey(name) ? null : lookKey(name),
-    display_name: person.displayName ?? '',
-    email: person.email ?? '',
-    profile: given.profile,
-    is_disabled: 0,
-    ssh_public_keys: JSON.stringify(person.publicKeys ?? []),
-  }
-  if (old) await setColumns(tx, 'users', id, columns)
-  else {
-    await insertRow(tx, 'users', {
-      ...columns,
-      id,
-      user_auths: '[]',
-      secondary_auth: '[]',
-      is_locked: 0,
-      expiration_date: null,
-      ip_source: '[]',
-      password_hash: null,
-      sealed_password_hash: null,
-      secret_revision: 0,
-      auth_domain_id: domainId,
-      stable_id: person.stableId ?? '',
-    })
-  }
-  await setLinks(
-    tx,
-    'user_group_members',
-    { user_id: id },
-    given.groups.map((group_id) => ({ group_id })),
-  )
-  await setLinks(
-    tx,
-    'person_mappings',
-    { user_id: id },
-    given.mappings.map((mapping_id) => ({ mapping_id })),
-  )
-  const [row] = await byName(tx, nameKey(name))
-  return row && user(row)
+  return await writePerson(tx, newId, old, wantedOf(domainId, name, person, given))
 }
 
-/** Returns `NAME@DOMAIN`, or undefined for a name that no user can have. */
-function nameOf({ userName }: ProvedPerson, domain: string): string | undefined {
-  const name = `${userName.normalize('NFC')}@${domain}`
-  return userName === '' || userNameError(name) !== undefined ? undefined : name
+function wantedOf(domainId: Id, name: string, person: ProvedPerson, given: Wanted['given']): Wanted {
+  return {
+    domainId,
+    name,
+    stableId: person.stableId ?? '',
+    displayName: person.displayName ?? '',
+    email: person.email ?? '',
+    publicKeys: person.publicKeys ?? [],
+    isDisabled: false,
+    given,
+  }
 }

@@ -79,6 +79,7 @@ export function serviceRepository({ db, newId }: StoreContext): ServiceRepositor
             subprotocols: JSON.stringify(object.subprotocols),
             host_key_policy: object.hostKeyPolicy ?? '',
             connection_policy_id: policyId,
+            kerberos_host: object.kerberosHost ?? '',
           })
           .execute()
         return (await find(tx, id))!
@@ -99,6 +100,7 @@ export function serviceRepository({ db, newId }: StoreContext): ServiceRepositor
           subprotocols: json(change.subprotocols),
           host_key_policy: cleared(change, 'hostKeyPolicy') === null ? '' : change.hostKeyPolicy,
           connection_policy_id: change.connectionPolicyId,
+          kerberos_host: cleared(change, 'kerberosHost') === null ? '' : change.kerberosHost,
         })
         return (await find(tx, id))!
       }),
@@ -145,6 +147,7 @@ function service(row: ServiceRow): Service {
     port: row.port,
     subprotocols: list<Right>(row.subprotocols),
     ...(row.host_key_policy !== '' && { hostKeyPolicy: row.host_key_policy as HostKeyPolicy }),
+    ...(row.kerberos_host !== '' && { kerberosHost: row.kerberos_host }),
     connectionPolicyId: row.connection_policy_id ?? FACTORY_CONNECTION_POLICIES[row.protocol as Protocol],
   }
 }

@@ -508,6 +508,115 @@ export interface PersonRepository {
   remove(id: Id): Promise<boolean>
 }
 
+/** A user as a provider has described it by SCIM. */
+export interface ScimUser {
+  id: Id
+  authDomainId: Id
+  /** The person, while there is one. */
+  personId?: Id
+  userName: string
+  externalId?: string
+  isActive: boolean
+  /** The other attributes, by their names in the schema. */
+  more: Readonly<Record<string, unknown>>
+  /** Milliseconds since the epoch, as `modified`. */
+  created: number
+  modified: number
+  revision: number
+}
+export type NewScimUser = Pick<ScimUser, 'userName' | 'externalId' | 'isActive' | 'more'>
+
+export interface ScimGroup {
+  id: Id
+  authDomainId: Id
+  displayName: string
+  externalId?: string
+  created: number
+  modified: number
+  revision: number
+}
+export type NewScimGroup = Pick<ScimGroup, 'displayName' | 'externalId'>
+
+/** Where a list goes on: behind an id, or after a number of others. */
+export interface ScimPlace {
+  after?: Id
+  offset?: number
+  limit: number
+}
+
+/** The users of a domain, and what is the same for its groups. All are found within the domain only. */
+export interface ScimCollection<T, N> {
+  count(domainId: Id): Promise<number>
+  /** Returns some, in the order of their ids. */
+  some(domainId: Id, place: ScimPlace): Promise<T[]>
+  find(domainId: Id, id: Id): Promise<T | undefined>
+  /** Finds the one with a value that is unique. */
+  findBy(domainId: Id, field: 'name' | 'externalId', value: string): Promise<T | undefined>
+  /** @throws DuplicateError */
+  create(domainId: Id, object: N, now: number): Promise<T>
+}
+
+export interface ScimUserRepository extends ScimCollection<ScimUser, NewScimUser> {
+  /** Returns the groups of these users. */
+  groupsOf(ids: readonly Id[]): Promise<{ userId: Id; groupId: Id; displayName: string }[]>
+  /** Changes a user and its person. @throws ChangedError, DuplicateError, LastAdministratorError */
+  update(old: ScimUser, object: NewScimUser, now: number): Promise<ScimUser>
+  /** Removes a user and its person. @throws ChangedError, LastAdministratorError */
+  remove(old: ScimUser): Promise<void>
+}
+
+/** Changes of a group's members. `isWhole`: those who are not in `added` go. */
+export interface ScimMemberChange {
+  isWhole: boolean
+  added: ReadonlySet<Id>
+  removed: ReadonlySet<Id>
+}
+
+export interface ScimGroupRepository extends ScimCollection<ScimGroup, NewScimGroup> {
+  /** Returns the ids of some of the members, in their order. */
+  members(groupId: Id, after: Id, limit: number): Promise<Id[]>
+  memberCount(groupId: Id): Promise<number>
+  /** Returns those of the groups that have this member. */
+  withMember(groupIds: readonly Id[], userId: Id): Promise<Id[]>
+  /** Returns those of the ids that are no user of the domain. */
+  strangers(domainId: Id, userIds: readonly Id[]): Promise<Id[]>
+  /**
+   * Changes a group, its members and their persons, some at a time: what fails in between leaves a part of it done, and doing
+   * it again does the rest. @throws ChangedError, DuplicateError, LastAdministratorError before anything is done
+   */
+  update(old: ScimGroup, object: NewScimGroup, members: ScimMemberChange, now: number): Promise<ScimGroup>
+  /** Removes a group, likewise. */
+  remove(old: ScimGroup, now: number): Promise<void>
+}
+
+/** A token by which a provider provisions the persons of one domain. */
+export interface ScimToken {
+  id: Id
+  authDomainId: Id
+  tokenName: string
+  ipSource: string[]
+  expirationDate?: number
+  createdAt: number
+  lastUsed?: number
+  /** Empty before the first use. */
+  lastAddress: string
+}
+
+export interface ScimTokenRepository {
+  list(page: Page | undefined, domainId: Id): Promise<Listed<ScimToken>>
+  find(domainId: Id, idOrName: string): Promise<ScimToken | undefined>
+  findByHash(sha256: Uint8Array): Promise<ScimToken | undefined>
+  /** @throws DuplicateError, and TooManyError if the domain has `most` of them */
+  create(token: Omit<ScimToken, 'id'>, sha256: Uint8Array, most: number): Promise<ScimToken>
+  update(
+    id: Id,
+    change: Partial<Omit<ScimToken, 'id' | 'authDomainId'>>,
+    expected?: ScimToken,
+  ): Promise<ScimToken>
+  remove(id: Id): Promise<void>
+  used(id: Id, time: number, address: string): Promise<void>
+}
+
 export interface ExternalAuthRepository extends Repository<ExternalAuth> {
   /** Returns the profiles of the local users that name it among their methods. */
   profilesOfUsers(id: Id): Promise<string[]>
@@ -1091,6 +1200,9 @@ export interface Store {
   authDomains: AuthDomainRepository
   authDomainMappings: AuthDomainMappingRepository
   persons: PersonRepository
+  scimUsers: ScimUserRepository
+  scimGroups: ScimGroupRepository
+  scimTokens: ScimTokenRepository
   secretJobs: SecretJobRepository
   connectionPolicies: Repository<ConnectionPolicy>
   hostKeys: HostKeyRepository

@@ -30,6 +30,8 @@ export function copyingGate(gate: SeatGate): Gate {
     targets: asked('targets'),
     open: asked('open'),
     hostKey: asked('hostKey'),
+    serviceTicket: asked('serviceTicket'),
+    targetGssapi: asked('targetGssapi'),
     dial: asked('dial'),
     event: asked('event') as Gate['event'],
     sign: asked('sign'),

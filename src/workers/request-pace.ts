@@ -12,7 +12,7 @@ export interface Rate {
 }
 
 /** The requests that have a pace of their own, and what it is counted by. */
-export type Paced = 'authenticate' | 'open' | 'hostKey' | 'event'
+export type Paced = 'authenticate' | 'open' | 'hostKey' | 'serviceTicket' | 'event'
 
 /** Above what honest workers need: see decision 078. */
 export const RATES: Readonly<Record<Paced, Rate>> = {
@@ -22,6 +22,8 @@ export const RATES: Readonly<Record<Paced, Rate>> = {
   open: { burst: 10, perSecond: 0.2 },
   /** Of a session: one for each key exchange. */
   hostKey: { burst: 20, perSecond: 0.1 },
+  /** Of a session: one for each connection to its target; each costs the KDC three requests. */
+  serviceTicket: { burst: 8, perSecond: 0.05 },
   /** Of a session: files and forwarded connections come fastest. */
   event: { burst: 5_000, perSecond: 500 },
 }

@@ -42,6 +42,7 @@ const Source = Type.Object(
 
 const Proof = Type.Union([
   Type.Object({ method: Type.Literal('none') }, exact),
+  Type.Object({ method: Type.Literal('browser') }, exact),
   Type.Object({ method: Type.Enum(['password', 'keyboard-interactive']), password: Text }, exact),
   Type.Object(
     {
@@ -59,6 +60,8 @@ const Proof = Type.Union([
     },
     exact,
   ),
+  Type.Object({ method: Type.Literal('gssapi-with-mic'), token: Bytes }, exact),
+  Type.Object({ method: Type.Literal('gssapi-with-mic'), context: Id, data: Bytes, mic: Bytes }, exact),
   Type.Object({ method: Type.Literal('ticket'), challenge: bytes(16), response: bytes(16) }, exact),
   Type.Object(
     {
@@ -109,6 +112,11 @@ export const REQUESTS = {
     exact,
   ),
   hostKey: Type.Object({ session: Id, key: Bytes, kind: Optional(Type.Enum(['ssh', 'x509', 'rsa'])) }, exact),
+  serviceTicket: Type.Object({ session: Id }, exact),
+  targetGssapi: Type.Object(
+    { session: Id, answer: Optional(Type.Object({ token: Bytes, data: Bytes }, exact)) },
+    exact,
+  ),
   dial: Type.Object({ session: Id }, exact),
   event: Type.Object({ session: Id, code: Type.String({ maxLength: 64 }), fields: EventFields }, exact),
   denied: Type.Object({ identity: Id, protocol: Protocol, what: Text, reason: Text }, exact),

@@ -26,6 +26,7 @@ type OwnCase =
   | 'close'
   | 'event'
   | 'hostKey'
+  | 'serviceTicket'
 
 /** Recordings of a dead worker that are sealed at a time: each is read whole. */
 const SEALED_TOGETHER = 8
@@ -42,6 +43,7 @@ export class Seat {
   readonly #stopNotices: () => void
   /** Number of connections of the worker, by address and port: a client may use a port for several fronts. */
   readonly #sources = new Map<string, number>()
+  /** Challenges, and contexts of Kerberos. */
   readonly #challenges = new Set<string>()
   readonly #tokens = new Set<string>()
   readonly #sessions = new Set<string>()
@@ -171,6 +173,12 @@ export class Seat {
         return await this.#event(requestOf(method, asked))
       case 'hostKey':
         return await this.#hostKey(requestOf(method, asked))
+      case 'serviceTicket': {
+        const request = requestOf(method, asked)
+        this.#requireSession(request.session)
+        await this.#pace.turn('serviceTicket', request.session)
+        return await this.#gate.serviceTicket(request)
+      }
       default:
         return await this.#ofSession(method, asked)
     }
@@ -180,13 +188,15 @@ export class Seat {
     this.#requireSource(request.source)
     await this.#pace.turn('authenticate', keyOf(request.source))
     if (this.#tokens.size + this.#challenges.size >= MAX_SIGN_INS) throw new Error('too many sign-ins')
-    // A guess at another worker's challenge is answered like any wrong answer.
-    if ('challenge' in request.proof && request.proof.method === 'keyboard-interactive') {
-      if (!this.#challenges.delete(request.proof.challenge)) return { result: 'rejected' }
-    }
+    // A guess at another worker's challenge or context is answered like any wrong answer.
+    const begun = begunIn(request.proof)
+    if (begun !== undefined && !this.#challenges.has(begun)) return { result: 'rejected' }
     const answer = await this.#gate.authenticate(request)
+    // Kept so far: the client may leave while its person is in a browser.
+    if (begun !== undefined) this.#challenges.delete(begun)
     if (answer.result === 'accepted') await this.#keep(answer.identity.token, this.#tokens)
     if (answer.result === 'challenge') await this.#keep(answer.challenge.id, this.#challenges)
+    if (answer.result === 'context') await this.#keep(answer.context, this.#challenges)
     return answer
   }
 
@@ -296,6 +306,12 @@ export class Seat {
     // It may have been closed a moment ago.
     if (!this.#sources.has(keyOf(source))) throw new Error('there is no connection from there')
   }
+}
+
+/** Returns the id of the challenge or context that the proof goes on with. */
+function begunIn(proof: GateRequest<'authenticate'>['proof']): string | undefined {
+  if (proof.method === 'keyboard-interactive' && 'challenge' in proof) return proof.challenge
+  return 'context' in proof ? proof.context : undefined
 }
 
 function keyOf({ address, port }: Source): string {

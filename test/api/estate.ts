@@ -50,6 +50,7 @@ export async function searchEstate(h: Harness, cookie: string): Promise<void> {
   ])
     await post('/authdomains/corp/mappings', { external_group, user_group, profile })
   const corp = (await store.authDomains.find('corp'))!
+  await post('/authdomains/corp/scimtokens', { token_name: 'idp', ip_source: ['10.9.0.0/16'] })
   for (const [userName, groups] of [
     ['ann', ['cn=admins,dc=lab']],
     ['ben', []],

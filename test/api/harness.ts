@@ -18,6 +18,7 @@ import { TicketOffice } from '../../src/gate/ticket-office.ts'
 import { Tickets } from '../../src/gate/tickets.ts'
 import { openAuthorities } from '../../src/identity/authorities.ts'
 import { Bearers } from '../../src/identity/bearers.ts'
+import { BrowserSignIns } from '../../src/identity/browser-sign-in/waiting.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { External } from '../../src/identity/external.ts'
 import { Federated } from '../../src/identity/federated.ts'
@@ -29,6 +30,7 @@ import { SecondFactors } from '../../src/identity/second-factor/second-factors.t
 import { SecurityKeys } from '../../src/identity/second-factor/security-keys.ts'
 import { SharedLockout } from '../../src/identity/shared-lockout.ts'
 import { ShownTickets } from '../../src/identity/shown-tickets.ts'
+import { TicketTakers } from '../../src/identity/ticket-takers.ts'
 import { Trials } from '../../src/identity/trials.ts'
 import type { ProfileName } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
@@ -151,6 +153,7 @@ export async function startHarness(
     claim: () => () => undefined,
     onError: (error) => log.push(String(error)),
   })
+  const browserSignIns = new BrowserSignIns(randomBytes)
   const identities = new Identities(
     store.users,
     passwords,
@@ -160,6 +163,7 @@ export async function startHarness(
     undefined,
     factors,
     store,
+    { waiting: browserSignIns, store, pages: () => 'https://bastion.example.com' },
   )
   const userAuthority = await openUserAuthority(store.settings, vault)
   identities.authorities = openAuthorities({ userCa: [] }, parsePublicKey(userAuthority.blob))
@@ -176,10 +180,10 @@ export async function startHarness(
     userAuthority,
     certificateLifetime: () => 8 * 3600_000,
     identities,
+    browserSignIns,
     shownTickets: new ShownTickets({
-      store,
       identities,
-      registry,
+      takers: new TicketTakers({ store, identities, registry }),
       external,
     }),
     bearers: new Bearers({ store, registry, now: Date.now }),

@@ -59,7 +59,7 @@ const pathOf = (route: string) =>
     .replace(/^\/accounts\/root(?=$|\/history$)/, '/accounts/root@local@srv1')
     .replace(/^\/domains\/corp\/accounts\/root$/, '/domains/corp/accounts/svc@corp%25_')
 
-const reading = Object.keys(ROUTES).filter((route) => route.startsWith('GET '))
+const reading = Object.keys(ROUTES).filter((route) => route.startsWith('GET ') && ROUTES[route] !== 'scim')
 const recordings = reading.filter((route) => /\/(recording|live)/.test(route))
 
 describe.each(reading.filter((route) => !recordings.includes(route)))('HEAD for %s', (route) => {
@@ -67,7 +67,7 @@ describe.each(reading.filter((route) => !recordings.includes(route)))('HEAD for 
     const cookie = cookies.get('admin')!
     const get = await h.call('GET', pathOf(route), { cookie })
     const head = await h.call('HEAD', pathOf(route), { cookie })
-    const expected = /\/(hostkeys|checkouts|mappings)\/:ref/.test(route)
+    const expected = /\/(hostkeys|checkouts|mappings|scimtokens)\/:ref/.test(route)
       ? 404
       : /\/matches$/.test(route)
         ? 400

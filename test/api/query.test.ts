@@ -56,7 +56,9 @@ function requestOf(route: string): [method: string, path: string, options: CallO
   return [method, url, body ? { body } : {}]
 }
 
-it.each(Object.keys(ROUTES))('%s refuses one that it does not know', async (route) => {
+// Providers of identities add parameters of their own.
+const routes = Object.keys(ROUTES).filter((route) => ROUTES[route] !== 'scim')
+it.each(routes)('%s refuses one that it does not know', async (route) => {
   const [method, url, options] = requestOf(route)
   expectRefused(
     await h.call(method, `${url}?no_such_parameter=1`, { cookie, ...options }),

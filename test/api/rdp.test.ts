@@ -64,6 +64,7 @@ describe('connection policies of RDP', () => {
       session_notice: true,
       desktop_quota: RDP_OPTIONS.desktopQuota,
       security: ['tls'],
+      kerberos: true,
       ntlm: true,
       colour_depth: 32,
       redirect_to: ['10.0.0.0/8'],

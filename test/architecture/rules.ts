@@ -71,7 +71,14 @@ export const TIERS: readonly Tier[] = [
       'proxies/ssh/files': { isPure: true, may: ['proxies/bytes', 'proxies/ssh/codec', 'src/model'] },
       'proxies/rdp/credssp': {
         isPure: true,
-        may: ['proxies/bytes', 'proxies/rdp/codec', 'proxies/rdp/gss', 'proxies/rdp/ntlm', 'src/model'],
+        may: [
+          'proxies/bytes',
+          'proxies/rdp/codec',
+          'proxies/rdp/gss',
+          'proxies/rdp/ntlm',
+          'src/kerberos',
+          'src/model',
+        ],
       },
       'proxies/ssh/commands': {
         isPure: true,
@@ -108,6 +115,7 @@ export const TIERS: readonly Tier[] = [
           'proxies/rdp/ntlm',
           'proxies/wording',
           'src/contract',
+          'src/kerberos',
           'src/model',
         ],
       },
@@ -148,7 +156,14 @@ export const TIERS: readonly Tier[] = [
       },
       'proxies/ssh/channel': { may: ['proxies/bytes', 'proxies/ssh/codec', 'proxies/ssh/transport'] },
       'proxies/ssh/front': {
-        may: ['proxies/net', 'proxies/session', 'proxies/ssh/transport', 'proxies/wording', 'src/contract'],
+        may: [
+          'proxies/net',
+          'proxies/session',
+          'proxies/ssh/codec',
+          'proxies/ssh/transport',
+          'proxies/wording',
+          'src/contract',
+        ],
       },
       'proxies/ssh/recorder': {
         may: [
@@ -398,6 +413,7 @@ export const TIERS: readonly Tier[] = [
       'src/config': { may: ['src/model'] },
       'src/control': { may: [] },
       'src/search': { isPure: true, may: ['src/model'] },
+      'src/scim': { isPure: true, may: ['src/model'] },
       'src/host': { may: ['src/config', 'src/confine', 'src/model'] },
       'src/store/engine': { may: ['src/search', 'src/store/migrations', 'src/threads'] },
       'src/store/postgres': {
@@ -489,6 +505,7 @@ export const TIERS: readonly Tier[] = [
           'src/contract',
           'src/dns',
           'src/identity',
+          'src/kerberos',
           'src/model',
           'src/recording-service',
           'src/sockets',
@@ -586,6 +603,18 @@ export const TIERS: readonly Tier[] = [
           'src/vault',
         ],
       },
+      'src/api/scim': {
+        may: [
+          'src/api/access',
+          'src/api/collection',
+          'src/api/http',
+          'src/api/resources',
+          'src/model',
+          'src/scim',
+          'src/store',
+          'src/threads',
+        ],
+      },
       'src/api/csv': {
         may: [
           'src/api/access',
@@ -622,6 +651,7 @@ export const TIERS: readonly Tier[] = [
           'src/api/reference',
           'src/api/resources',
           'src/api/schema',
+          'src/api/scim',
           'src/balancers',
           'src/model',
           'src/pages',

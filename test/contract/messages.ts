@@ -34,6 +34,8 @@ export const EVERY_REQUEST: { readonly [M in GateMethod]: readonly GateRequest<M
     authenticate({ method: 'keyboard-interactive', challenge: 'C', answers: ['123456', ''] }),
     authenticate({ method: 'publickey', key: bytes(51) }),
     authenticate({ method: 'publickey', key: bytes(51), signed: { data: bytes(200), signature: bytes(83) } }),
+    authenticate({ method: 'gssapi-with-mic', token: bytes(900) }),
+    authenticate({ method: 'gssapi-with-mic', context: 'C', data: bytes(100), mic: bytes(28) }),
     authenticate({ method: 'ticket', challenge: bytes(16), response: bytes(16) }),
     authenticate({
       method: 'ntlm',
@@ -49,7 +51,9 @@ export const EVERY_REQUEST: { readonly [M in GateMethod]: readonly GateRequest<M
     { identity: 'T', protocol: 'SSH', source, reason: { comment: '', ticket: 'CHG-1', duration: 600 } },
     { identity: 'T', protocol: 'SSH', source, approval: 'A' },
   ],
+  targetGssapi: [{ session: 'S' }, { session: 'S', answer: { token: bytes(200), data: bytes(100) } }],
   dial: [{ session: 'S' }],
+  serviceTicket: [{ session: 'S' }],
   hostKey: [
     { session: 'S', key: bytes(51) },
     { session: 'S', key: bytes(900), kind: 'x509' },

@@ -54,9 +54,9 @@ export interface ShadowTarget extends Shadow {
 export async function startShadowTarget(
   security: 'nla' | 'tls',
   size: { width: number; height: number },
+  { name: account, password } = { name: 'administrator', password: 'Shadow-Pass1 ü' },
 ): Promise<ShadowTarget> {
   const screen: Screen = await startScreen(size.width, size.height)
-  const [account, password] = ['administrator', 'Shadow-Pass1 ü']
   const shadow = await startShadow({ screen, security, users: [{ name: account, password }] })
   return {
     ...shadow,

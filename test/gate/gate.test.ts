@@ -116,6 +116,14 @@ describe('authenticate', () => {
   })
 })
 
+test('a ticket is only for a session with Kerberos', async () => {
+  const { id, hasKerberos } = await opened()
+  expect(hasKerberos).toBeUndefined()
+  await expect(gate.serviceTicket({ session: id })).rejects.toThrow('has no Kerberos')
+  await expect(gate.serviceTicket({ session: 'other' })).rejects.toThrow('no such session')
+  expect(await codes()).not.toContain('session.kerberos')
+})
+
 describe('open', () => {
   test('answers with the target, the rights and the recording', async () => {
     const session = await opened()

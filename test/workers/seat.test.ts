@@ -472,7 +472,7 @@ describe('when the worker ends', () => {
 describe('the pace', () => {
   /** A gate at which everything is done at once, and the number of requests that reached it. */
   function fastGate() {
-    const reached = { event: 0, authenticate: 0, open: 0, hostKey: 0 }
+    const reached = { event: 0, authenticate: 0, open: 0, hostKey: 0, serviceTicket: 0 }
     let next = 0
     const gate = {
       ...seatGate(),
@@ -492,6 +492,10 @@ describe('the pace', () => {
       hostKey: async () => {
         reached.hostKey++
         return { result: 'accepted' } as const
+      },
+      serviceTicket: async () => {
+        reached.serviceTicket++
+        return { result: 'failed', message: '' } as const
       },
       abandon: async () => '',
       leave: async () => undefined,
@@ -556,6 +560,7 @@ describe('the pace', () => {
     ['authenticate', (fast) => fast.ask('authenticate', signInOf('ops1', SOURCE))],
     ['open', (fast, identity) => fast.ask('open', { identity, protocol: 'SSH', source: SOURCE })],
     ['hostKey', (fast, _identity, session) => fast.ask('hostKey', { session, key: HOST_KEY })],
+    ['serviceTicket', (fast, _identity, session) => fast.ask('serviceTicket', { session })],
   ])('%s has a burst, and waits then', async (paced, ask) => {
     const { fast, reached } = fastGate()
     const identity = await tokenAt(fast, 'ops1')

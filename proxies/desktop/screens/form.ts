@@ -27,7 +27,8 @@ export interface FormOptions {
   flaw?: string
   /** Shown as far as there is room; all of them are answered. */
   fields: readonly FormField[]
-  button: string
+  /** Absent on a form that waits for something else: there is nothing to send. */
+  button?: string
   /** Shown as a QR code above the fields, if there is room. */
   uri?: string
 }
@@ -95,6 +96,10 @@ export class FormScreen extends DrawnScreen<FormOutcome> {
 
   /** Moves to the next field; on the last one, or on the button, submits. */
   #enter(): void {
+    if (this.#options.button === undefined) {
+      if (this.#focus === this.#fields.length + 1) this.finish('cancelled')
+      return
+    }
     if (this.#focus < this.#fields.length - 1) this.#move(1)
     else if (this.#focus === this.#fields.length + 1) this.finish('cancelled')
     else this.finish({ answers: this.#fields.map(({ value }) => value) })
@@ -172,7 +177,14 @@ export class FormScreen extends DrawnScreen<FormOutcome> {
       top += FIELD
     }
     const bottom = box.top + box.height - BUTTON_HEIGHT - 2 * GAP
-    const [ok, cancel] = buttonRow([label, 'Cancel'], box.left + box.width - 2 * GAP, bottom)
+    const right = box.left + box.width - 2 * GAP
+    if (label === undefined) {
+      const [cancel] = buttonRow(['Cancel'], right, bottom)
+      button(scene, cancel!, 'Cancel', this.#focus === fields.length + 1)
+      this.#places = [...places, { left: 0, top: 0, width: 0, height: 0 }, cancel!]
+      return
+    }
+    const [ok, cancel] = buttonRow([label, 'Cancel'], right, bottom)
     const isAtButton = this.#focus >= fields.length
     button(scene, ok!, label, !isAtButton || this.#focus === fields.length)
     button(scene, cancel!, 'Cancel', this.#focus === fields.length + 1)
@@ -185,7 +197,8 @@ export function challengeForm(
   { bastion, user, challenge }: { bastion: string; user?: string; challenge: Challenge },
   size: Size,
 ): FormScreen {
-  const { title, instructions, uri, prompts } = challenge
+  const { title, instructions, link, prompts } = challenge
+  const uri = challenge.uri ?? link
   return new FormScreen(
     {
       bastion,
@@ -194,7 +207,7 @@ export function challengeForm(
       text: instructions,
       ...(uri !== undefined && { uri }),
       fields: prompts.map(({ text, echo }) => ({ label: text, echo })),
-      button: 'OK',
+      ...(link === undefined && { button: 'OK' }),
     },
     size,
   )

@@ -2,8 +2,11 @@
  * Connects to an RDP target: the socket, TLS with a key that the gate knows, CredSSP if the target has it,
  * and the connection sequence up to the session.
  */
+import { Buffer } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
-import type { Gate, OpenSession } from '../../../src/contract/gate.ts'
+import type { Gate, OpenSession, ServiceTicket } from '../../../src/contract/gate.ts'
+import { encryptionType } from '../../../src/kerberos/encryption.ts'
+import type { HeldTicket } from '../../../src/kerberos/requests.ts'
 import { EndedError } from '../../bytes/ended.ts'
 import { MalformedError } from '../../bytes/malformed.ts'
 import type { ByteStream } from '../../net/byte-stream.ts'
@@ -31,7 +34,9 @@ const TPKT_HEADER = 4
 const CLIPBOARD: ChannelDefinition = { name: CLIPRDR, options: 0xc0200000 }
 
 export interface RdpBackOptions {
-  gate: Pick<Gate, 'hostKey'>
+  gate: Pick<Gate, 'hostKey' | 'serviceTicket'>
+  /** Writes the event that NTLM is used instead of Kerberos, before it is. */
+  onFallback: (reason: string) => Promise<void>
   /** Aborts the attempt; its reason is a text for the user. */
   signal: AbortSignal
   client: ClientData
@@ -49,6 +54,17 @@ export async function openRdpTarget(session: OpenSession, options: RdpBackOption
   return await new Attempt(session, options).run()
 }
 
+/** Terms of one connection. */
+interface Way {
+  logon: TargetLogon
+  destination: Destination
+  protocols: BackProtocol[]
+  hasKerberos: boolean
+}
+
+/** The target did not accept the Kerberos ticket. */
+class KerberosRefusedError extends Error {}
+
 const ABOUT_ACCOUNT: ReadonlySet<RefusalReason> = new Set(ACCOUNT_REASONS)
 
 class Attempt {
@@ -64,26 +80,68 @@ class Attempt {
   }
 
   async run(): Promise<RdpTarget> {
-    const { signal } = this.#options
     const logon = this.#logon()
-    const protocols = this.#protocols()
     const destination = await this.#destination()
+    const hasKerberos = this.#session.hasKerberos === true && destination.host === this.#session.target.host
+    const way: Way = { logon, destination, hasKerberos, protocols: this.#protocols(hasKerberos) }
+    try {
+      return await this.#connect(way)
+    } catch (error) {
+      if (!(error instanceof KerberosRefusedError)) throw this.#explained(error)
+      await this.#fallBack(error.message)
+      return await this.#connect({ ...way, hasKerberos: false }).catch((again) => {
+        throw this.#explained(again)
+      })
+    }
+  }
+
+  /** Throws KerberosRefusedError if NTLM may be tried on another connection. */
+  async #connect({ logon, destination, protocols, hasKerberos }: Way): Promise<RdpTarget> {
+    const { signal } = this.#options
     const name = this.#name
     const socket = await dial(destination.host, destination.port, { name, signal })
-    const shaken = handshake(socket, { name, signal }, async (stream) => {
+    return await handshake(socket, { name, signal }, async (stream) => {
       const negotiation = new BackNegotiation({ protocols, login: logon.login, ...destination })
       const protocol = await negotiate(stream, negotiation)
       const certificate = await this.#startTls(stream, destination.host)
-      const isNla = protocol === 'credssp'
-      const nla = isNla ? new TargetNla(stream, { logon, host: destination.host, certificate }) : undefined
-      await nla?.run()
+      let nla: TargetNla | undefined
+      if (protocol === 'credssp') {
+        const ticket = hasKerberos ? await this.#ticket() : undefined
+        nla = new TargetNla(stream, { logon, host: destination.host, certificate, ticket })
+        await this.#signIn(nla)
+      }
       const target = this.#target(stream, protocol, logon)
       await begin(target, nla)
       return target
     })
-    return await shaken.catch((error) => {
-      throw this.#explained(error)
-    })
+  }
+
+  /** Returns a ticket for the target, or undefined if there is none and NTLM may be used. */
+  async #ticket(): Promise<HeldTicket | undefined> {
+    const answer = await this.#options.gate.serviceTicket({ session: this.#session.id })
+    if (answer.result === 'issued') return heldTicket(answer.ticket)
+    if (answer.isFinal) throw new CredentialRefusedError(`${this.#name}: ${answer.message}`)
+    await this.#fallBack(answer.message)
+    return undefined
+  }
+
+  async #signIn(nla: TargetNla): Promise<void> {
+    try {
+      await nla.run()
+    } catch (error) {
+      const isRefused = nla.isKerberosRefused && error instanceof CredSspError
+      // A target that is not the one of the ticket gets no other proof either, nor is an account tried twice.
+      if (!isRefused || error.reason === 'altered' || ABOUT_ACCOUNT.has(error.reason)) throw error
+      throw new KerberosRefusedError(`Kerberos: ${error.message}`)
+    }
+  }
+
+  /** Throws TargetError if the policy does not allow NTLM. */
+  async #fallBack(reason: string): Promise<void> {
+    if (!this.#session.rdpOptions.ntlm) {
+      throw new TargetError(`${this.#name}: ${reason}; the connection policy does not allow NTLM instead`)
+    }
+    await this.#options.onFallback(reason)
   }
 
   #logon(): TargetLogon {
@@ -97,13 +155,12 @@ class Attempt {
     return logon
   }
 
-  /** CredSSP is supported with NTLM only. */
-  #protocols(): BackProtocol[] {
+  #protocols(hasKerberos: boolean): BackProtocol[] {
     const { security, ntlm } = this.#session.rdpOptions
-    const usable = security.filter((protocol) => protocol !== 'credssp' || ntlm)
+    const usable = security.filter((protocol) => protocol !== 'credssp' || ntlm || hasKerberos)
     if (usable.length > 0) return usable
     throw new TargetError(
-      `${this.#name} may be signed in to by network level authentication alone, and the connection policy does not allow NTLM for it`,
+      `${this.#name} may be signed in to by network level authentication alone, and the connection policy does not allow NTLM for it; there is no Kerberos for this account and target`,
     )
   }
 
@@ -178,6 +235,19 @@ class Attempt {
 function splitLogin(login: string): { domain: string; login: string } {
   const at = login.indexOf('\\')
   return { domain: at < 0 ? '' : login.slice(0, at), login: login.slice(at + 1) }
+}
+
+/** @throws TargetError for a type of key that is not spoken here */
+function heldTicket({ realm, client, ticket, key }: ServiceTicket): HeldTicket {
+  const type = encryptionType(key.type)
+  if (!type)
+    throw new TargetError(`a key of type ${key.type} came with the Kerberos ticket, and AES was expected`)
+  return {
+    realm,
+    client,
+    ticket,
+    key: { type, bytes: Buffer.from(key.bytes.buffer, key.bytes.byteOffset, key.bytes.length) },
+  }
 }
 
 function licenseeOf({ login }: TargetLogon): LicenseClient {

@@ -73,6 +73,11 @@ export class CredSspClient {
     }
   }
 
+  /** The target has not proved itself yet, and no credentials were sent. */
+  get isProving(): boolean {
+    return this.#stage === 'proving'
+  }
+
   /** Returns the error for a target that closes the connection at this stage. */
   get brokenOff(): CredSspError {
     // In the first stage, the target does not know the account yet.

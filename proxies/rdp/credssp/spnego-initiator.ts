@@ -6,6 +6,7 @@ import {
   buildMechanismList,
   buildResponse,
   parseResponse,
+  type ResponseToken,
   SPNEGO_OID,
   STATE,
 } from '../../bytes/spnego.ts'
@@ -18,6 +19,7 @@ export class SpnegoInitiator implements Initiator {
   readonly #list: Buffer
   #chosen: Initiator
   #isAgreed = false
+  #isListProved = false
   #isComplete = false
 
   /** `mechanisms`: in order of preference. */
@@ -32,7 +34,7 @@ export class SpnegoInitiator implements Initiator {
   }
 
   get isComplete(): boolean {
-    return this.#isComplete
+    return this.#isComplete || this.#isListProved
   }
 
   start(): Buffer {
@@ -43,18 +45,27 @@ export class SpnegoInitiator implements Initiator {
     if (this.#isComplete) throw new MalformedError('spnego: no further token was expected')
     const response = parseResponse(token)
     if (response.state === STATE.REJECT) {
+      // The mechanism may say why.
+      if (response.token && !this.context) this.#chosen.step(response.token)
       throw new CredSspError('other', 'the target refused every mechanism that was offered')
     }
     const begun = this.#agree(response.mechanism)
     if (begun) return buildResponse({ token: begun })
-    return this.context ? this.#finish(this.context, response.signature) : this.#go(response.token)
+    return this.context ? this.#finish(this.context, response.signature) : this.#go(response)
   }
 
-  #go(token: Uint8Array | undefined): Buffer {
+  #go({ state, token, signature }: ResponseToken): Buffer | undefined {
     if (!token) throw new MalformedError('spnego: a token of the mechanism was expected, found none')
     const answer = this.#chosen.step(token)
-    const signature = this.context?.signMechanisms(this.#list)
-    return buildResponse({ token: answer, signature })
+    const { context } = this
+    if (context && signature) this.#prove(context, signature)
+    // RFC 4178 5: a list whose first mechanism is used needs no signature.
+    const isFirst = this.#chosen === this.#mechanisms[0]
+    if (context && !answer && state === STATE.COMPLETED && (isFirst || this.#isListProved)) {
+      this.#isComplete = true
+      return undefined
+    }
+    return buildResponse({ token: answer, signature: context?.signMechanisms(this.#list) })
   }
 
   /** Returns the first token of the target's mechanism, or undefined if the target chose our first one. */
@@ -73,9 +84,14 @@ export class SpnegoInitiator implements Initiator {
   }
 
   #finish(context: SecurityContext, signature: Uint8Array | undefined): undefined {
+    if (!this.#isListProved) this.#prove(context, signature)
+    this.#isComplete = true
+  }
+
+  #prove(context: SecurityContext, signature: Uint8Array | undefined): void {
     if (!signature || !context.areMechanismsSigned(this.#list, signature)) {
       throw new CredSspError('altered', 'the list of mechanisms was altered on its way to the target')
     }
-    this.#isComplete = true
+    this.#isListProved = true
   }
 }

@@ -47,6 +47,8 @@ export interface RdpArrival {
   graceMs: number
   /** Ends the time limit: a user has signed in on the connection. */
   signedIn: () => void
+  /** Lets the connection stay that many milliseconds from now without a sign-in. */
+  waits: (milliseconds: number) => void
 }
 
 export class RdpFront extends Front<RdpFrontSecurity> {
@@ -82,8 +84,9 @@ export class RdpFront extends Front<RdpFrontSecurity> {
       const client = await RdpClient.receive({ stream, requestedProtocols })
       const { identity } = nla
       const signedIn = (): void => this.signedIn(socket)
+      const waits = (milliseconds: number): void => this.waits(socket, milliseconds)
       const graceMs = Math.max(0, until - performance.now())
-      this.#options.onClient({ client, source, identity, graceMs, signedIn })
+      this.#options.onClient({ client, source, identity, graceMs, signedIn, waits })
     } catch (error) {
       stream.destroy()
       nla.signOut()

@@ -21,6 +21,8 @@ export const REFUSAL_REASONS = [
   ...ACCOUNT_REASONS,
   /** NTLM is disabled, on the target or for this account (Protected Users). */
   'ntlm_off',
+  /** The target does not accept the Kerberos ticket, or has no Kerberos. */
+  'ticket',
   'delegation',
   'no_authority',
   'clock',

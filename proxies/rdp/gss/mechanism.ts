@@ -1,6 +1,6 @@
 /**
- * Interface of an authentication mechanism for CredSSP, modelled on the GSS-API (RFC 2743). NTLM implements
- * it; Kerberos could too.
+ * Interface of an authentication mechanism for CredSSP, modelled on the GSS-API (RFC 2743). NTLM and
+ * Kerberos implement it.
  */
 import type { NtlmProof } from '../../../src/model/ntlm-auth.ts'
 

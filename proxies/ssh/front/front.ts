@@ -25,6 +25,8 @@ export interface FrontOptions {
   rekey?: RekeyLimits
   /** Called when a user has signed in. The transport delivers nothing until its `onMessage` is set. */
   onSignedIn: (identity: Identity, source: Source, transport: Transport, socket: Socket) => void
+  /** Called when a connection may stay that many milliseconds longer without a sign-in. */
+  onWaiting?: (socket: Socket, milliseconds: number) => void
 }
 
 /** The longest interval of setInterval. */
@@ -90,7 +92,11 @@ export class SshFront {
       ...(this.#options.rekey && { rekey: this.#options.rekey }),
     })
     const source: Source = { address: plainAddress(info.ip), port: info.port }
-    const attempt = new SignIn({ gate: this.#options.gate, source, transport, banner: this.#banner })
+    const { gate, onWaiting } = this.#options
+    const attempt = new SignIn({
+      ...{ gate, source, transport, banner: this.#banner },
+      onWaiting: (milliseconds) => onWaiting?.(socket, milliseconds),
+    })
     // Errors of one client (bad packets, resets) end that connection only.
     client.on('error', () => socket.destroySoon())
     socket.once('close', () => attempt.destroy())

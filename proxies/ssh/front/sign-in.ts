@@ -3,21 +3,25 @@
  * All decisions are the gate's: the front only holds the identity that the gate returns.
  */
 import { Buffer } from 'node:buffer'
-import type { AuthContext, KeyboardAuthContext, PublicKeyAuthContext } from 'ssh2'
-import type {
-  AnswersProof,
-  AuthenticateRequest,
-  Challenge,
-  Gate,
-  Identity,
-  PasswordProof,
-  Source,
+import type { AuthContext, AuthenticationType, KeyboardAuthContext, PublicKeyAuthContext } from 'ssh2'
+import {
+  type AnswersProof,
+  type AuthenticateAnswer,
+  type AuthenticateRequest,
+  type Challenge,
+  type Gate,
+  type Identity,
+  type PasswordProof,
+  type Source,
+  WAIT_MS,
 } from '../../../src/contract/gate.ts'
 import { LINGER_MS } from '../../net/limits.ts'
 import { MAX_AUTH_TRIES } from '../../session/limits.ts'
 import { instructionLines } from '../../wording/round.ts'
+import { GSSAPI_METHOD, namesKerberos } from '../codec/gssapi.ts'
 import { MAX_AUTH_REQUESTS, MAX_KEY_OFFERS } from '../transport/limits.ts'
 import type { Transport } from '../transport/transport.ts'
+import { Gssapi, type GssapiContext, isGssapi } from './gssapi.ts'
 
 export interface SignInOptions {
   gate: Gate
@@ -25,13 +29,13 @@ export interface SignInOptions {
   transport: Transport
   /** Shown before the first prompt. */
   banner: string | undefined
+  /** Called when the connection may stay that many milliseconds longer without a sign-in. */
+  onWaiting: (milliseconds: number) => void
 }
 
-const METHODS: ('publickey' | 'keyboard-interactive' | 'password')[] = [
-  'publickey',
-  'keyboard-interactive',
-  'password',
-]
+type Method = 'publickey' | typeof GSSAPI_METHOD | 'keyboard-interactive' | 'password'
+
+const METHODS: readonly Method[] = ['publickey', GSSAPI_METHOD, 'keyboard-interactive', 'password']
 
 const PASSWORD_ROUND = { title: '', instructions: '', prompts: [{ text: 'Password: ', echo: false }] }
 
@@ -40,6 +44,7 @@ export class SignIn {
   readonly #gate: Gate
   readonly #source: Source
   readonly #transport: Transport
+  readonly #onWaiting: SignInOptions['onWaiting']
   #banner: string | undefined
   #identity: Identity | undefined
   #requests = 0
@@ -49,12 +54,18 @@ export class SignIn {
   #isGone = false
   /** A challenge sent to a client that has proved its identity; not answered yet. */
   #pending: Challenge | undefined
+  /** Whether tickets of Kerberos are taken; undefined until the gate has been asked. */
+  #takesTickets: boolean | undefined
+  /** The exchange of gssapi-with-mic under way. */
+  #gssapi: Gssapi | undefined
 
   constructor(options: SignInOptions) {
     this.#gate = options.gate
     this.#source = options.source
     this.#transport = options.transport
+    this.#onWaiting = options.onWaiting
     this.#banner = options.banner
+    this.#transport.onMethodMessage = (payload) => this.#onMethodMessage(payload)
   }
 
   /** Returns the identity just signed in, and clears it. */
@@ -68,6 +79,7 @@ export class SignIn {
   destroy(): void {
     this.#isGone = true
     this.#drop()
+    this.#endGssapi()
   }
 
   answer(context: AuthContext): void {
@@ -86,16 +98,19 @@ export class SignIn {
   }
 
   async #decide(context: AuthContext): Promise<void> {
+    // A new request ends the exchange before it (RFC 4252 5).
+    this.#endGssapi()
+    if (isGssapi(context)) {
+      await this.#begin(context)
+      return
+    }
     switch (context.method) {
       case 'keyboard-interactive':
         if (this.#pending) {
           this.#ask(context, this.#pending)
           return
         }
-        this.#prompt(context, PASSWORD_ROUND, (answers) => {
-          const [password = ''] = answers
-          return this.#password(context, { method: 'keyboard-interactive', password })
-        })
+        await this.#beginRounds(context)
         return
       case 'password':
         await this.#password(context, { method: 'password', password: context.password })
@@ -106,6 +121,19 @@ export class SignIn {
       default:
         await this.#judge(context, { method: 'none' })
     }
+  }
+
+  /** Asks for the password, or sends the client's person to a browser, where the name's domain wants that. */
+  async #beginRounds(context: KeyboardAuthContext): Promise<void> {
+    const answer = await this.#prove(context.username, { method: 'browser' })
+    if (answer.result === 'challenge') {
+      this.#challenge(context, answer.challenge)
+      return
+    }
+    this.#prompt(context, PASSWORD_ROUND, (answers) => {
+      const [password = ''] = answers
+      return this.#password(context, { method: 'keyboard-interactive', password })
+    })
   }
 
   /** Sends one round of prompts (RFC 4256 3.2). */
@@ -129,15 +157,61 @@ export class SignIn {
           return
         }
         this.#drop()
-        context.reject(METHODS)
+        this.#reject(context)
       })
     })
   }
 
+  /** Answers a request for gssapi-with-mic (RFC 4462 3.2). */
+  async #begin(context: GssapiContext): Promise<void> {
+    const { username: login } = context
+    if (this.#takesTickets === undefined) {
+      const answer = await this.#prove(login, { method: 'none' })
+      this.#takesTickets = answer.result === 'rejected' && answer.takesTickets === true
+    }
+    if (!this.#takesTickets || !namesKerberos(context.mechanisms)) {
+      if (!this.#isOver) this.#reject(context)
+      return
+    }
+    this.#gssapi = new Gssapi({
+      context,
+      transport: this.#transport,
+      prove: (proof) => this.#prove(login, proof),
+      leave: (id) => this.#leave(id),
+    })
+  }
+
+  /** Returns false for a message that is not of gssapi-with-mic. */
+  #onMethodMessage(payload: Buffer): boolean {
+    const exchange = this.#gssapi
+    if (!exchange) return false
+    const { context } = exchange
+    this.#run(context, async () => {
+      if (exchange.isToken(payload) && ++this.#tries > MAX_AUTH_TRIES) {
+        this.#tooMany(context)
+        return
+      }
+      const answer = await exchange.step(payload)
+      if (answer === undefined) return
+      if (this.#gssapi === exchange) this.#endGssapi()
+      await this.#answered(context, answer)
+    })
+    return true
+  }
+
+  #endGssapi(): void {
+    this.#gssapi?.end()
+    this.#gssapi = undefined
+  }
+
   /** Checks a password, or the answers of a further round: guesses at either are limited. */
-  async #password(context: AuthContext, proof: PasswordProof | AnswersProof): Promise<void> {
+  async #password(
+    context: AuthContext,
+    proof: PasswordProof | AnswersProof,
+    onJudged?: () => void,
+  ): Promise<void> {
     if (++this.#tries > MAX_AUTH_TRIES) this.#tooMany(context)
-    else await this.#judge(context, proof)
+    else await this.#judge(context, proof, onJudged)
   }
 
   async #publicKey(context: PublicKeyAuthContext): Promise<void> {
@@ -150,28 +224,56 @@ export class SignIn {
     else await this.#judge(context, { method: 'publickey', key: offered, ...(signed && { signed }) })
   }
 
-  async #judge(context: AuthContext, proof: AuthenticateRequest['proof']): Promise<void> {
-    const login = context.username
-    const answer = await this.#gate.authenticate({ protocol: 'SSH', source: this.#source, login, proof })
+  async #judge(
+    context: AuthContext,
+    proof: AuthenticateRequest['proof'],
+    onJudged?: () => void,
+  ): Promise<void> {
+    const answer = await this.#prove(context.username, proof)
+    onJudged?.()
+    if (proof.method === 'none' && answer.result === 'rejected')
+      this.#takesTickets = answer.takesTickets === true
+    if (answer.result !== 'key_acceptable') await this.#answered(context, answer)
+    // ssh2 sends PK_OK for an accepted query, and success for an accepted signature.
+    else if (proof.method === 'publickey' && !proof.signed && !this.#isOver) context.accept()
+  }
+
+  #prove(login: string, proof: AuthenticateRequest['proof']): Promise<AuthenticateAnswer> {
+    return this.#gate.authenticate({ protocol: 'SSH', source: this.#source, login, proof })
+  }
+
+  async #answered(context: AuthContext, answer: AuthenticateAnswer): Promise<void> {
     switch (answer.result) {
       case 'accepted':
         await this.#accept(context, answer.identity)
         return
-      case 'malformed':
       case 'unavailable':
+        if (isGssapi(context) && !this.#isOver) {
+          // The user may have a password or a key, too.
+          this.#takesTickets = false
+          this.#transport.send(bannerMessage(`sallyport: ${answer.message}\r\n`))
+          this.#reject(context)
+          return
+        }
         this.#turnAway(context, answer.message)
         return
-      case 'key_acceptable':
-        // ssh2 sends PK_OK for an accepted query, and success for an accepted signature.
-        if (proof.method === 'publickey' && !proof.signed && !this.#isOver) context.accept()
+      case 'malformed':
+        this.#turnAway(context, answer.message)
         return
       case 'challenge':
         this.#challenge(context, answer.challenge)
         return
       case 'rejected':
         if (this.#tries >= MAX_AUTH_TRIES) this.#tooMany(context)
-        else if (!this.#isOver) context.reject(METHODS)
+        else if (!this.#isOver) this.#reject(context)
     }
+  }
+
+  /** Names the methods that may follow: the same for every user. */
+  #reject(context: AuthContext): void {
+    context.reject(
+      METHODS.filter((one) => one !== GSSAPI_METHOD || this.#takesTickets) as AuthenticationType[],
+    )
   }
 
   /**
@@ -191,18 +293,31 @@ export class SignIn {
   }
 
   #ask(context: KeyboardAuthContext, challenge: Challenge): void {
-    this.#prompt(context, challenge, (answers) => {
-      // If two rounds were begun, the first answer counts.
-      if (this.#pending === challenge) this.#pending = undefined
-      return this.#password(context, { method: 'keyboard-interactive', challenge: challenge.id, answers })
+    const isWaiting = challenge.link !== undefined
+    if (isWaiting) this.#onWaiting(WAIT_MS)
+    this.#prompt(context, challenge, async (answers) => {
+      const proof = { method: 'keyboard-interactive', challenge: challenge.id, answers } as const
+      // If two rounds were begun, the first answer counts. One that waits for a person ends with the client.
+      const done = () => {
+        if (this.#pending === challenge) this.#pending = undefined
+      }
+      if (isWaiting) await this.#password(context, proof, done)
+      else {
+        done()
+        await this.#password(context, proof)
+      }
     })
   }
 
   #drop(): void {
     const challenge = this.#pending
     this.#pending = undefined
+    if (challenge) this.#leave(challenge.id)
+  }
+
+  #leave(identity: string): void {
     // If the message fails, the gate's state ends with the broker.
-    if (challenge) this.#gate.leave({ identity: challenge.id }).catch(() => undefined)
+    this.#gate.leave({ identity }).catch(() => undefined)
   }
 
   async #accept(context: AuthContext, identity: Identity): Promise<void> {

@@ -31,6 +31,7 @@ export function isPage(url: string): boolean {
 
 /** Whether a signed-in caller with these rights may use the route. */
 export function satisfies(rights: ProfileRights, need: Need): boolean {
+  if (need === 'scim') return false
   return need === 'public' || need === 'signed_in' || reaches(rights[need.feature], need.level)
 }
 

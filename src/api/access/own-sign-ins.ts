@@ -31,6 +31,7 @@ export async function endOwnSignIns(
   const own = await signIns.ofUser(user.id, deps.clock())
   await record(deps.audit, request, 'auth.sign_out', { ...actor(caller), count: own.length })
   await signIns.endOfUser(user.id)
+  await deps.store.userCertificates.removeAll(user.id)
   if (!withSessions) return
   const { items } = await deps.store.sessions.list({ status: 'current' }, ALL)
   for (const { id, user: name } of items) {

@@ -11,6 +11,8 @@ export type Need =
   | 'public'
   /** Any signed-in caller. */
   | 'signed_in'
+  /** A SCIM token, which is no sign-in: it reaches the persons of its domain, and no other route. */
+  | 'scim'
   | { feature: Feature; level: Level }
 
 const needs = (feature: Feature, level: Level): Need => ({ feature, level })
@@ -94,6 +96,28 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'GET /authdomains/:domain/persons': needs('users', 'view'),
   'GET /authdomains/:domain/persons/:ref': needs('users', 'view'),
   'DELETE /authdomains/:domain/persons/:ref': needs('users', 'modify'),
+  ...collection('/authdomains/:domain/scimtokens', 'profiles'),
+  'GET /scim/v2/Users': 'scim',
+  'POST /scim/v2/Users': 'scim',
+  'POST /scim/v2/Users/.search': 'scim',
+  'GET /scim/v2/Users/:ref': 'scim',
+  'PUT /scim/v2/Users/:ref': 'scim',
+  'PATCH /scim/v2/Users/:ref': 'scim',
+  'DELETE /scim/v2/Users/:ref': 'scim',
+  'GET /scim/v2/Groups': 'scim',
+  'POST /scim/v2/Groups': 'scim',
+  'POST /scim/v2/Groups/.search': 'scim',
+  'GET /scim/v2/Groups/:ref': 'scim',
+  'PUT /scim/v2/Groups/:ref': 'scim',
+  'PATCH /scim/v2/Groups/:ref': 'scim',
+  'DELETE /scim/v2/Groups/:ref': 'scim',
+  'POST /scim/v2/.search': 'scim',
+  'POST /scim/v2/Bulk': 'scim',
+  'GET /scim/v2/ServiceProviderConfig': 'scim',
+  'GET /scim/v2/ResourceTypes': 'scim',
+  'GET /scim/v2/ResourceTypes/:ref': 'scim',
+  'GET /scim/v2/Schemas': 'scim',
+  'GET /scim/v2/Schemas/:ref': 'scim',
   'GET /hostkeys': needs('host_keys', 'view'),
   'GET /hostkeys/:ref': needs('host_keys', 'view'),
   'PUT /hostkeys/:ref': needs('host_keys', 'modify'),
@@ -177,6 +201,10 @@ export const PAGES: Readonly<Record<string, PageNeed>> = {
   'POST /account/keys': 'signed_in',
   'POST /account/keys/add': 'signed_in',
   'POST /account/keys/remove': 'signed_in',
+  /** For the person that the code waits for: the handlers check it. */
+  'GET /s': 'signed_in',
+  'GET /s/:code': 'signed_in',
+  'POST /s/:code': 'signed_in',
 }
 
 /** Converts `get`, `/devices/{device}` of the OpenAPI document to `GET /devices/:device` of this table. */

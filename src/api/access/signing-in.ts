@@ -35,6 +35,18 @@ export async function byPassword(
   return { name: user, outcome }
 }
 
+/** Begins with a browser, for a program whose person signs in there; `method_not_allowed` for all other names. */
+export async function byBrowser(
+  { deps }: Context,
+  request: FastifyRequest,
+  { user, owner }: { user: string; owner: string },
+): Promise<ShownOutcome> {
+  const source = addressOf(request)
+  const proof = { method: 'browser' } as const
+  const begun = { user, login: user, source, owner, waitsBy: PROTOCOL, proof }
+  return { name: user, outcome: await deps.identities.authenticate(begun) }
+}
+
 /** Judges the answers to a round. */
 export async function byAnswers(
   { deps }: Context,

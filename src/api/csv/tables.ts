@@ -29,6 +29,7 @@ import { timeframeResource } from '../resources/timeframes.ts'
 import { userGroupResource } from '../resources/user-groups.ts'
 import { userResource } from '../resources/users.ts'
 import { periodIn, periodText } from '../schema/periods.ts'
+import { serverIn, serverText } from '../schema/servers.ts'
 import { type Column, columnsOf } from './columns.ts'
 
 export type Body = Record<string, unknown>
@@ -139,17 +140,6 @@ const SERVER_CELLS: Pick<Table, 'finish' | 'written' | 'cellOf'> = {
 
 const isEmptyCell = (cell: unknown): boolean =>
   cell === '' || cell === null || (Array.isArray(cell) && cell.length === 0)
-
-function serverText({ host, port }: { host: string; port: number | null }): string {
-  if (port === null) return host
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
-}
-
-function serverIn(text: string): { host: string; port: number | null } {
-  const [, bracketed, plain, port] = /^(?:\[([^\]]*)\]|([^:]*)):(\d{1,5})$/.exec(text) ?? []
-  const host = bracketed ?? plain
-  return host === undefined ? { host: text, port: null } : { host, port: Number(port) }
-}
 
 /** Mappings stand alone in a table: a column names their domain. */
 function mappings(context: ResourceContext, store: Store): Table {

@@ -5,6 +5,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import type {
   FastifyBaseLogger,
   FastifyInstance,
+  FastifyRequest,
   FastifyTypeProvider,
   FastifyTypeProviderDefault,
 } from 'fastify'
@@ -19,6 +20,7 @@ import type { Watcher } from '../../gate/live-session.ts'
 import type { TicketOffice } from '../../gate/ticket-office.ts'
 import type { Basis } from '../../identity/basis.ts'
 import type { Bearers } from '../../identity/bearers.ts'
+import type { BrowserSignIns } from '../../identity/browser-sign-in/waiting.ts'
 import type { Identities } from '../../identity/chain.ts'
 import type { Federated } from '../../identity/federated.ts'
 import type { PasswordHasher } from '../../identity/password.ts'
@@ -78,9 +80,11 @@ export interface ApiDeps {
     Rotation,
     'attempted' | 'change' | 'changes' | 'changeDomain' | 'freed' | 'isChanging' | 'onReturn'
   >
-  identities: Pick<Identities, 'authenticate' | 'answer' | 'abandon'>
+  identities: Pick<Identities, 'authenticate' | 'answer' | 'abandon' | 'decided' | 'waitsFor'>
   bearers: Pick<Bearers, 'judge'>
   federated: Federated
+  /** Native clients that wait for their person in a browser. */
+  browserSignIns: Pick<BrowserSignIns, 'find' | 'confirm' | 'refuse'>
   providerSessions: ProviderSessions
   shownTickets: Pick<ShownTickets, 'areTaken' | 'negotiate'>
   trials: Pick<Trials, 'ofAuth' | 'ofDomain'>
@@ -117,6 +121,13 @@ export interface ApiDeps {
   /** The product's version, for `/version`. */
   version: string
 }
+
+/** Parses the text of a body. */
+export type BodyParser = (
+  request: FastifyRequest,
+  body: string,
+  done: (error: Error | null, value?: unknown) => void,
+) => void
 
 /** The Fastify instance that carries the API. */
 export type Api = ApiOf<TypeBoxTypeProvider>

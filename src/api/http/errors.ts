@@ -162,6 +162,10 @@ export const ERRORS = {
     status: 409,
     description: 'only desktops (VNC) can be shared with guests, and only if the recording is not strict',
   },
+  too_many_scim_tokens: {
+    status: 409,
+    description: 'the domain has two SCIM tokens, the old and the new one: remove one first',
+  },
   too_many_invitations: {
     status: 409,
     description: 'the session has too many invitations or guests: withdraw one first',
@@ -267,6 +271,8 @@ export interface ErrorChallenge {
   message: string
   /** For an authenticator, as a QR code. */
   uri?: string
+  /** Page where the person goes on; there are no prompts. */
+  link?: string
   prompts: { text: string; echo: boolean }[]
 }
 

@@ -19,6 +19,7 @@ import {
   SortError,
   StoreBusyError,
   StoreUnavailableError,
+  TooManyError,
 } from '../../store/engine/errors.ts'
 import { CheckoutError, type CheckoutRefusal } from '../../vault/checkout-refusals.ts'
 import { RewriterBusyError } from '../../vault/formats/rewriter.ts'
@@ -98,6 +99,7 @@ export function apiErrorOf(error: unknown): ApiError {
   if (error instanceof DuplicateError) return new ApiError('duplicate', [{ message: error.message }])
   if (error instanceof FactoryError) return new ApiError('factory_object', [{ message: error.message }])
   if (error instanceof LastAdministratorError) return new ApiError('last_administrator')
+  if (error instanceof TooManyError) return new ApiError('too_many_scim_tokens')
   if (error instanceof ChangedError) return new ApiError('changed_meanwhile')
   if (error instanceof InUseError)
     return new ApiError(

@@ -64,6 +64,10 @@ export const BODY_EXAMPLES: readonly BodyExample[] = [
     is_default: true,
     external_auths: ['directory'],
   }),
+  at('/authdomains/:domain/scimtokens', '/authdomains/example/scimtokens', {
+    token_name: 'entra-2031',
+    ip_source: ['192.0.2.0/24'],
+  }),
   at('/authdomains/:domain/mappings', '/authdomains/example/mappings', {
     user_group: 'linux-admins',
     external_group: 'cn=admins,ou=groups,dc=example,dc=org',

@@ -112,6 +112,7 @@ function typeText(schema: Json | undefined): string {
 
 function needText(need: Need | undefined): string {
   if (need === undefined || need === 'public') return 'nothing'
+  if (need === 'scim') return 'a SCIM token'
   return need === 'signed_in' ? 'a sign-in' : `${need.feature}: ${need.level}`
 }
 

@@ -15,6 +15,7 @@ import { HOST_KEY_FIELDS } from '../../store/host-keys.ts'
 import { PASSWORD_CHANGE_POLICY_FIELDS } from '../../store/password-change-policies.ts'
 import { PERSON_FIELDS } from '../../store/persons.ts'
 import { PROFILE_FIELDS } from '../../store/profiles.ts'
+import { SCIM_TOKEN_FIELDS } from '../../store/scim-tokens.ts'
 import { DOMAIN_JOB_FIELDS, SECRET_JOB_FIELDS } from '../../store/secret-jobs.ts'
 import { SERVICE_FIELDS } from '../../store/services.ts'
 import { SESSION_FIELDS } from '../../store/sessions.ts'
@@ -51,6 +52,7 @@ export const SEARCHABLE: Readonly<Record<string, Fields>> = {
   '/authdomains': AUTH_DOMAIN_FIELDS,
   '/authdomains/:domain/mappings': AUTH_DOMAIN_MAPPING_FIELDS,
   '/authdomains/:domain/persons': PERSON_FIELDS,
+  '/authdomains/:domain/scimtokens': SCIM_TOKEN_FIELDS,
   '/hostkeys': HOST_KEY_FIELDS,
   '/targets': TARGET_FIELDS,
   '/sessionrights': SESSION_RIGHT_FIELDS,

@@ -5,6 +5,7 @@ import {
   type AuthDomain,
   type AuthDomainAttributes,
   type AuthDomainMapping,
+  SCIM_IDENTIFIERS,
 } from '../../model/external-auths.ts'
 import { MAX_GROUP_NAME } from '../../model/group-names.ts'
 import { hasUnprintable } from '../../model/names.ts'
@@ -47,6 +48,10 @@ const Fields = {
   secondary_auth: inOrder('asked after the first factor, all of them'),
   ...Attributes,
   default_language: oneOf(AUTH_DOMAIN_LANGUAGES, 'where the server names none; en unless given'),
+  scim_identifier: Type.Union([oneOf(SCIM_IDENTIFIERS, 'see above'), Type.Null()], {
+    description:
+      'provisioning by SCIM, and what binds a user to the sign-in: external_id, which is the id that the servers show, or the user_name of the first sign-in; null: no provisioning. A change forgets the persons, and what was provisioned',
+  }),
 }
 const Create = exact({ domain_name: domainName, type, ...partial(exact(Fields)).properties })
 const Update = partial(Create)
@@ -121,6 +126,7 @@ export function authDomainResource(context: ResourceContext) {
       secondaryAuthIds: second ?? own?.secondaryAuthIds ?? [],
       attributes,
       defaultLanguage: body.default_language ?? own?.defaultLanguage ?? 'en',
+      ...(body.scim_identifier !== undefined && { scimIdentifier: body.scim_identifier ?? undefined }),
     }
   }
   const namesOf = async (ids: readonly Id[]) =>
@@ -166,6 +172,7 @@ export function authDomainResource(context: ResourceContext) {
         ATTRIBUTES.map(([key, field]) => [field, domain.attributes[key] ?? null]),
       ) as Record<keyof typeof Attributes, string | null>),
       default_language: domain.defaultLanguage,
+      scim_identifier: domain.scimIdentifier ?? null,
     }),
     label: (domain) => String(domain['domain_name']),
     secrets: [],

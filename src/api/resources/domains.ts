@@ -18,6 +18,12 @@ import {
   domainChangeOut,
   showDomainChange,
 } from '../collection/domain-change.ts'
+import {
+  domainKerberosIn,
+  domainKerberosOf,
+  domainKerberosOut,
+  showDomainKerberos,
+} from '../collection/domain-kerberos.ts'
 import { deviceOf } from '../collection/parents.ts'
 import { localDomainOf } from '../collection/references.ts'
 import { announced, type Plan, resource } from '../collection/resource.ts'
@@ -30,6 +36,7 @@ const Create = exact({
   description: Type.Optional(text('what the domain is')),
   ...authorityIn,
   ...domainChangeIn,
+  ...domainKerberosIn,
 })
 const Update = partial(Create)
 const View = exact({
@@ -38,6 +45,7 @@ const View = exact({
   description: Type.String(),
   ...authorityOut,
   ...domainChangeOut,
+  ...domainKerberosOut,
 })
 const LocalView = exact({ ...View.properties, device: Type.String() })
 const localLabel = (device: unknown, domain: unknown) => `${domain}@${device}`
@@ -90,10 +98,11 @@ function changed(
   return announced([authority.event(called.type, called.object)], async () => authority.apply(await update()))
 }
 
-const shownOf = ({ domainName, description, caPublicKey }: Domain) => ({
-  domain_name: domainName,
-  description,
-  ca_public_key: caPublicKey ?? null,
+const shownOf = (domain: Domain) => ({
+  domain_name: domain.domainName,
+  description: domain.description,
+  ca_public_key: domain.caPublicKey ?? null,
+  kerberos: showDomainKerberos(domain),
 })
 
 export function domainResource(context: ResourceContext) {
@@ -111,6 +120,7 @@ export function domainResource(context: ResourceContext) {
         const change = {
           ...(await changeOf(body, store.domains)),
           ...(await domainChangeOf(store, request, body, { own: undefined, isLocal: false })),
+          ...domainKerberosOf(request, body, { own: undefined, isLocal: false }),
         }
         return made(store, authorityChange(context, body), () =>
           store.domains.create({ domainName: body.domain_name, description: '', ...change }),
@@ -123,6 +133,7 @@ export function domainResource(context: ResourceContext) {
         const change = {
           ...(await changeOf(body, store.domains, old)),
           ...(await domainChangeOf(store, request, body, { own: old, isLocal: false })),
+          ...domainKerberosOf(request, body, { own: old, isLocal: false }),
         }
         const called = { type: 'domain', object: old.domainName }
         return changed(authorityChange(context, body), called, () =>
@@ -163,6 +174,7 @@ export function localDomainResource(context: ResourceContext) {
         const change = {
           ...(await changeOf(body, namesakes(device))),
           ...(await domainChangeOf(store, request, body, { own: undefined, isLocal: true })),
+          ...domainKerberosOf(request, body, { own: undefined, isLocal: true }),
         }
         const plan = made(store, authorityChange(context, body), () =>
           store.domains.create({
@@ -182,6 +194,7 @@ export function localDomainResource(context: ResourceContext) {
         const change = {
           ...(await changeOf(body, namesakes(device), old)),
           ...(await domainChangeOf(store, request, body, { own: old, isLocal: true })),
+          ...domainKerberosOf(request, body, { own: old, isLocal: true }),
         }
         const called = { type: 'localdomain', object: localLabel(device.deviceName, old.domainName) }
         return changed(authorityChange(context, body), called, () =>

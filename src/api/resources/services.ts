@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { type Static, Type } from 'typebox'
 import { objectNameError } from '../../model/names.ts'
 import {
@@ -16,6 +17,7 @@ import { referred, serviceOf } from '../collection/references.ts'
 import { resource } from '../collection/resource.ts'
 import type { Api } from '../http/deps.ts'
 import { fieldError } from '../http/errors.ts'
+import { HOST_NAME } from '../schema/external-auth-options.ts'
 import { check, exact, name, oneOf, partial, shown } from '../schema/fields.ts'
 import { rightsIn, rightsOf } from '../schema/rights.ts'
 
@@ -27,6 +29,9 @@ const connectionPolicy = name('of the same protocol; the one from the factory is
 const hostKeyPolicy = Type.Union([oneOf(HOST_KEY_POLICIES, 'policy'), Type.Null()], {
   description: 'goes before what the connection policy says; null, the default: as that says',
 })
+const kerberosHost = Type.Union([Type.String({ minLength: 1, maxLength: 253 }), Type.Null()], {
+  description: "RDP: name under which KDCs know the service (TERMSRV/NAME); null: the device's host",
+})
 const Create = exact({
   service_name: serviceName,
   protocol,
@@ -34,6 +39,7 @@ const Create = exact({
   subprotocols: Type.Optional(subprotocols),
   connection_policy: Type.Optional(connectionPolicy),
   host_key_policy: Type.Optional(hostKeyPolicy),
+  kerberos_host: Type.Optional(kerberosHost),
 })
 const Update = partial(Create)
 const View = exact({
@@ -45,6 +51,7 @@ const View = exact({
   subprotocols,
   connection_policy: connectionPolicy,
   host_key_policy: hostKeyPolicy,
+  kerberos_host: kerberosHost,
 })
 const labelOf = (device: unknown, service: unknown) => `${device}:${service}`
 const DEFAULT_PORTS = { SSH: 22, TELNET: 23, RLOGIN: 513, VNC: 5900, RDP: 3389 } as const
@@ -82,6 +89,12 @@ export function serviceResource(context: ResourceContext) {
     }
     const hostKeyPolicy = body.host_key_policy === undefined ? own?.hostKeyPolicy : body.host_key_policy
     if (protocol) check('host_key_policy', hostKeyPolicyFlaw(protocol, hostKeyPolicy ?? undefined))
+    if (body.kerberos_host != null) {
+      const { kerberos_host } = body
+      const isName = HOST_NAME.test(kerberos_host) && isIP(kerberos_host) === 0
+      check('kerberos_host', isName ? undefined : 'expected the name of a host, such as win1.corp.example')
+      check('kerberos_host', protocol === 'RDP' ? undefined : `${protocol} uses no Kerberos at targets`)
+    }
     return {
       ...(connectionPolicyId !== undefined && { connectionPolicyId }),
       ...(body.service_name !== undefined && { serviceName: body.service_name }),
@@ -89,6 +102,7 @@ export function serviceResource(context: ResourceContext) {
       ...(body.port !== undefined && { port: body.port }),
       ...(body.subprotocols !== undefined && { subprotocols: rightsOf(body.subprotocols) }),
       ...(body.host_key_policy !== undefined && { hostKeyPolicy: body.host_key_policy ?? undefined }),
+      ...(body.kerberos_host !== undefined && { kerberosHost: body.kerberos_host ?? undefined }),
     }
   }
   const parent = (request: ApiRequest) => deviceOf(store, request)
@@ -134,6 +148,7 @@ export function serviceResource(context: ResourceContext) {
         service.connectionPolicyId ?? FACTORY_CONNECTION_POLICIES[service.protocol],
       ),
       host_key_policy: service.hostKeyPolicy ?? null,
+      kerberos_host: service.kerberosHost ?? null,
     }),
     parents: ({ deviceId }) => ({ device: deviceId }),
     label: (service) => labelOf(service['device'], service['service_name']),

@@ -1,4 +1,5 @@
 /** `/session`: signing in and out by cookie. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { MAX_PASSWORD_BYTES } from '../../identity/password.ts'
@@ -7,7 +8,16 @@ import { type Caller, callerOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
 import { addressOf } from '../access/events.ts'
 import { rightsOf } from '../access/profile-rights.ts'
-import { begin, byAnswers, byPassword, byTicket, end, type Judged, refuse } from '../access/signing-in.ts'
+import {
+  begin,
+  byAnswers,
+  byBrowser,
+  byPassword,
+  byTicket,
+  end,
+  type Judged,
+  refuse,
+} from '../access/signing-in.ts'
 import type { Api } from '../http/deps.ts'
 import { ApiError, challengeError, fieldError } from '../http/errors.ts'
 import { errorResponses } from '../http/failures.ts'
@@ -36,6 +46,8 @@ const View = titled(
   }),
 )
 const tags = ['Session']
+/** Milliseconds after which a client has to ask again whether its person has decided. */
+const POLL_MS = 25_000
 
 const show = (caller: Pick<Caller, 'user' | 'profile' | 'rights'>): Static<typeof View> => ({
   user: caller.user?.userName ?? null,
@@ -52,7 +64,7 @@ export function registerSignIn(app: Api, context: Context): void {
         tags,
         summary: 'Sign in',
         description:
-          'Sets the cookie `sallyport_session`; each sign-in makes a new one. Where a further round is due, the answer is 401 second_factor_required with a challenge; its answers come with the next request: {"challenge": ID, "answers": […]}. With the body {} and the header `Authorization: Negotiate TOKEN`, a Kerberos ticket signs in.',
+          'Sets the cookie `sallyport_session`; each sign-in makes a new one. Where a further round is due, the answer is 401 second_factor_required with a challenge; its answers come with the next request: {"challenge": ID, "answers": […]}. A person who signs in in a browser only begins with {"user": NAME}: the challenge has a `link` for them and no prompts, and {"challenge": ID, "answers": []} is asked until they have confirmed. With the body {} and the header `Authorization: Negotiate TOKEN`, a Kerberos ticket signs in.',
         body: Credentials,
         response: { 200: View, ...errorResponses(400, 401, 403, 413, 415, 503) },
       },
@@ -61,11 +73,12 @@ export function registerSignIn(app: Api, context: Context): void {
       const judged = await judgedOf(request, reply, request.body)
       const { outcome, method, answer } = judged
       if (outcome.result === 'challenge') {
-        const { challenge: id, message, uri } = outcome
+        const { challenge: id, message, uri, link } = outcome
         throw challengeError({
           id,
           message,
           ...(uri !== undefined && { uri }),
+          ...(link !== undefined && { link }),
           prompts: outcome.prompts.map(({ text, echo }) => ({ text, echo })),
         })
       }
@@ -109,10 +122,29 @@ export function registerSignIn(app: Api, context: Context): void {
     }
     const method = 'api_password'
     const { user, password, challenge, answers } = body
-    if (challenge !== undefined && answers && user === undefined && password === undefined)
+    if (challenge !== undefined && answers && user === undefined && password === undefined) {
+      if (await isStillWaiting(challenge, owner))
+        throw challengeError({ id: challenge, message: '', prompts: [] })
       return { ...(await byAnswers(context, { challenge, answers, owner })), method }
+    }
+    if (user !== undefined && password === undefined && challenge === undefined && !answers) {
+      const begun = await byBrowser(context, request, { user, owner })
+      if (begun.outcome.result !== 'rejected' || begun.outcome.reason !== 'method_not_allowed')
+        return { ...begun, method: 'browser' }
+    }
     if (user === undefined || password === undefined || challenge !== undefined || answers)
       throw fieldError('invalid_field', 'user', 'expected user and password, or challenge and answers')
     return { ...(await byPassword(context, request, { user, password, owner })), method }
+  }
+
+  /** Waits for the person in the browser, no longer than a connection without a byte lives everywhere. */
+  async function isStillWaiting(challenge: string, owner: string): Promise<boolean> {
+    const decided = deps.identities.decided(challenge, owner)
+    if (!decided) return false
+    const patience = new AbortController()
+    const late = sleep(POLL_MS, true, { signal: patience.signal, ref: false }).catch(() => true)
+    const isLate = await Promise.race([decided.then(() => false), late])
+    patience.abort()
+    return isLate && deps.identities.waitsFor(challenge)
   }
 }

@@ -293,11 +293,19 @@ export function userResource(context: ResourceContext) {
  * @throws ApiError `profile_exceeds_own` for a user with rights beyond the caller's
  */
 export async function removalOf(
-  { deps: { clock, store } }: ResourceContext,
+  context: ResourceContext,
   old: User,
   request: ApiRequest,
 ): Promise<readonly PlannedEvent[]> {
-  refuseBeyondOwn(request, await rightsOf(store, old.profile))
+  refuseBeyondOwn(request, await rightsOf(context.deps.store, old.profile))
+  return await checkoutEndsOf(context, old)
+}
+
+/** Returns the events of the checkouts that end with a user. */
+export async function checkoutEndsOf(
+  { deps: { clock, store } }: Pick<ResourceContext, 'deps'>,
+  old: User,
+): Promise<readonly PlannedEvent[]> {
   const out = await store.checkouts.ofUser(old.id, clock())
   return Promise.all(
     out.map(async ({ id, accountId, apiKey = '' }) => ({

@@ -19,7 +19,7 @@ import {
 import { check, exact, oneOf, partial } from './fields.ts'
 
 const MAX_PEM = 65_536
-const HOST_NAME = /^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/
+export const HOST_NAME = /^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/
 const line = (description: string, maxLength = 512) =>
   Type.String({ maxLength, pattern: '^[^\\p{Cc}]*$', description })
 const orNull = (description: string, maxLength: number) =>
@@ -222,7 +222,7 @@ export function kerberosOptionsOf(
 ): KerberosOptions {
   const realm = body.realm ?? old?.realm ?? ''
   const servicePrincipal = body.service_principal ?? old?.servicePrincipal ?? ''
-  check('kerberos/realm', /^[A-Za-z0-9._-]+$/.test(realm) ? undefined : 'say the realm, such as EXAMPLE.ORG')
+  check('kerberos/realm', realmFlaw(realm))
   const isService =
     PRINCIPAL.test(servicePrincipal) && !serviceOf(servicePrincipal, realm).join('').includes('@')
   const flaw = `say a service of the realm, such as host/bastion.example.org`
@@ -232,6 +232,11 @@ export function kerberosOptionsOf(
 
 export function kerberosShown({ realm, servicePrincipal }: KerberosOptions) {
   return { realm, service_principal: servicePrincipal }
+}
+
+/** Returns what is wrong with the name of a realm, or undefined. */
+export function realmFlaw(realm: string): string | undefined {
+  return /^[A-Za-z0-9._-]+$/.test(realm) ? undefined : 'say the realm, such as EXAMPLE.ORG'
 }
 
 /** Returns what is wrong with a keytab in base64, or undefined. */

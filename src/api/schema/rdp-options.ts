@@ -24,7 +24,13 @@ export const RdpFields = exact({
     description:
       'RDP: how the broker may secure the connection and sign in at the targets; the first one that a target offers is used. credssp (NLA) signs in before there is a desktop; tls hands the password over inside TLS',
   }),
-  ntlm: Type.Boolean({ description: 'RDP: whether credssp may use NTLM; false: such targets are refused' }),
+  kerberos: Type.Boolean({
+    description: 'RDP: whether credssp uses Kerberos, where the domain of the account has `kerberos`',
+  }),
+  ntlm: Type.Boolean({
+    description:
+      'RDP: whether credssp may use NTLM, without Kerberos or when that has failed; false: Kerberos or nothing',
+  }),
   colour_depth: Type.Unsafe<(typeof COLOUR_DEPTHS)[number]>(
     Type.Integer({
       enum: [...COLOUR_DEPTHS],
@@ -53,6 +59,7 @@ export const RdpUpdate = partial(RdpFields)
 export function rdpFieldsOf(options: RdpOptions): Static<typeof RdpFields> {
   return {
     security: [...options.security],
+    kerberos: options.kerberos,
     ntlm: options.ntlm,
     colour_depth: options.colourDepth,
     redirect_to: [...options.redirectTo],
@@ -76,6 +83,7 @@ export function rdpOptionsOf(
   return {
     ...desktopOptionsOf(body, old),
     security: body.security ? [...new Set(body.security)] : old.security,
+    kerberos: body.kerberos ?? old.kerberos,
     ntlm: body.ntlm ?? old.ntlm,
     colourDepth: body.colour_depth ?? old.colourDepth,
     redirectTo: body.redirect_to ? [...new Set(body.redirect_to)] : old.redirectTo,

@@ -174,6 +174,26 @@ export const SESSIONS = {
     sentence: (f) =>
       `${targetOf(f)} ${f.result === 'success' ? 'sent' : 'could not send'} ${session(f)} of ${who(f)} on to ${f.destination ?? '?'}${because(f)}`,
   },
+  'session.kerberos': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'the broker asked the KDCs of the domain for a ticket by which a session signs in at its target (RDP); `object` is the service of the ticket, `destination` the KDC that issued it, `reason` what the other KDCs did; a warning when its result is `failure`, and `reason` then begins with a stable word',
+    fields: [...SESSION, 'object_type', 'object', 'destination', 'result', 'reason'],
+    sentence: (f) =>
+      f.result === 'success'
+        ? `${f.destination ?? 'a KDC'} issued a ticket for ${f.object ?? '?'} to ${session(f)} of ${who(f)}${because(f)}`
+        : `${session(f)} of ${who(f)} could not get a ticket for ${f.object ?? '?'}${because(f)}`,
+  },
+  'session.fallback': {
+    severity: 'warning',
+    trap: false,
+    meaning:
+      'a session signs in at its target by NTLM although the domain of its account has Kerberos, because that did not work; the connection policy allows it (RDP)',
+    fields: [...SESSION, 'reason'],
+    sentence: (f) =>
+      `${session(f)} of ${who(f)} signs in at ${targetOf(f)} by NTLM instead of Kerberos${because(f)}`,
+  },
   'channel.open': {
     severity: 'notice',
     trap: false,

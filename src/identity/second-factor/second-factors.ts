@@ -130,8 +130,8 @@ export class SecondFactors {
    * address.
    */
   async after(proved: Proved, source: string): Promise<Step<Proved>> {
-    const { user, isCertifiedHere, isUserVerified } = proved
-    if (isCertifiedHere) return { result: 'accepted', value: proved }
+    const { user, isProvedBefore, isUserVerified } = proved
+    if (isProvedBefore) return { result: 'accepted', value: proved }
     const isEnrolled = (await this.#rows.find(user.id))?.enrolled !== undefined
     const policy = await this.#rows.policyOf(user)
     if (isUserVerified && policy?.areKeysEnough) return { result: 'accepted', value: proved }

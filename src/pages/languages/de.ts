@@ -87,6 +87,23 @@ export const de: Messages = {
     profile: 'Profil',
     signOut: 'Abmelden',
   },
+  confirm: {
+    title: 'Sind Sie das?',
+    text: 'Ein Programm wartet auf Ihre Anmeldung. Lassen Sie es nur herein, wenn Sie es gerade gestartet haben und es genau das zeigt:',
+    user: 'Meldet sich an als',
+    protocol: 'Über',
+    source: 'Von der Adresse',
+    target: 'Für das Ziel',
+    elsewhere: (source, here) =>
+      `Das Programm ist bei ${source}, dieser Browser bei ${here}. Wenn nicht beide Ihre sind, will jemand anderes Ihr Konto benutzen: Wählen Sie Nein.`,
+    yes: (check) => `Ja, es zeigt ${check}: hereinlassen`,
+    no: 'Nein, abweisen',
+    done: 'Es ist angemeldet. Sie können diese Seite schließen.',
+    refused: 'Es wurde abgewiesen. Wenn Sie es nicht gestartet haben, sagen Sie es Ihren Administratoren.',
+    unknown: 'Unter diesem Code wartet nichts auf Sie: Er ist für jemand anderen, zu alt oder vertippt.',
+    code: 'Code, den das Programm zeigt',
+    goOn: 'Weiter',
+  },
   errors: {
     title: 'Das ging nicht',
     back: 'Zurück zum Anfang',

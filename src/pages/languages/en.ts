@@ -84,6 +84,23 @@ export const en = {
     profile: 'Profile',
     signOut: 'Sign out',
   },
+  confirm: {
+    title: 'Is this you?',
+    text: 'A program waits for your sign-in. Let it in only if you have just started it, and it shows exactly this:',
+    user: 'Signs in as',
+    protocol: 'By',
+    source: 'From the address',
+    target: 'For the target',
+    elsewhere: (source: string, here: string) =>
+      `The program is at ${source}, and this browser at ${here}. If both are not yours, somebody else wants to use your account: choose No.`,
+    yes: (check: string) => `Yes, it shows ${check}: let it in`,
+    no: 'No, turn it away',
+    done: 'It is signed in. You can close this page.',
+    refused: 'It was turned away. If you did not start it, tell your administrators.',
+    unknown: 'Nothing waits under this code for you: it is for another person, too old, or mistyped.',
+    code: 'Code that the program shows',
+    goOn: 'Continue',
+  },
   errors: {
     title: 'This did not work',
     back: 'Back to the start',

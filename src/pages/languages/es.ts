@@ -87,6 +87,24 @@ export const es: Messages = {
     profile: 'Perfil',
     signOut: 'Cerrar sesión',
   },
+  confirm: {
+    title: '¿Es usted?',
+    text: 'Un programa espera su inicio de sesión. Déjelo entrar solo si acaba de iniciarlo y muestra exactamente esto:',
+    user: 'Inicia sesión como',
+    protocol: 'Por',
+    source: 'Desde la dirección',
+    target: 'Para el destino',
+    elsewhere: (source, here) =>
+      `El programa está en ${source} y este navegador en ${here}. Si los dos no son suyos, otra persona quiere usar su cuenta: elija No.`,
+    yes: (check) => `Sí, muestra ${check}: dejarlo entrar`,
+    no: 'No, rechazarlo',
+    done: 'Ha iniciado sesión. Puede cerrar esta página.',
+    refused: 'Se ha rechazado. Si usted no lo inició, avise a sus administradores.',
+    unknown:
+      'Nada espera con este código para usted: es de otra persona, es demasiado antiguo o está mal escrito.',
+    code: 'Código que muestra el programa',
+    goOn: 'Continuar',
+  },
   errors: {
     title: 'Esto no ha funcionado',
     back: 'Volver al inicio',

@@ -88,6 +88,24 @@ export const fr: Messages = {
     profile: 'Profil',
     signOut: 'Se déconnecter',
   },
+  confirm: {
+    title: 'Est-ce vous ?',
+    text: 'Un programme attend votre connexion. Ne le laissez entrer que si vous venez de le lancer et qu’il affiche exactement ceci :',
+    user: 'Se connecte en tant que',
+    protocol: 'Par',
+    source: 'Depuis l’adresse',
+    target: 'Vers la cible',
+    elsewhere: (source, here) =>
+      `Le programme est à ${source}, ce navigateur à ${here}. Si les deux ne sont pas à vous, quelqu’un d’autre veut utiliser votre compte : choisissez Non.`,
+    yes: (check) => `Oui, il affiche ${check} : le laisser entrer`,
+    no: 'Non, le refuser',
+    done: 'Il est connecté. Vous pouvez fermer cette page.',
+    refused: 'Il a été refusé. Si vous ne l’avez pas lancé, prévenez vos administrateurs.',
+    unknown:
+      'Rien n’attend sous ce code pour vous : il est pour une autre personne, trop ancien ou mal saisi.',
+    code: 'Code affiché par le programme',
+    goOn: 'Continuer',
+  },
   errors: {
     title: 'Cela n’a pas fonctionné',
     back: 'Retour au début',

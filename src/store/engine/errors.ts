@@ -20,6 +20,15 @@ export class DuplicateError extends StoreError {
   }
 }
 
+/** There are as many objects of the kind as may be. */
+export class TooManyError extends StoreError {
+  override readonly name = 'TooManyError'
+
+  constructor(objectType: string) {
+    super(`there are as many of the type ${objectType} as may be: remove one first`)
+  }
+}
+
 /** Other objects still refer to the object. */
 export class InUseError extends StoreError {
   override readonly name = 'InUseError'

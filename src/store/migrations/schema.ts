@@ -59,6 +59,48 @@ export interface AuthDomainRow extends NamedRow {
   /** JSON object. */
   attributes: string
   default_language: string
+  scim_identifier: string | null
+}
+
+export interface ScimUserRow {
+  id: string
+  auth_domain_id: string
+  user_id: string | null
+  user_name: string
+  name_key: string
+  external_id: string | null
+  /** The id that the sign-in has shown, or empty. */
+  stable_id: string
+  is_active: Flag
+  /** JSON object. */
+  more: string
+  created: number
+  modified: number
+  revision: number
+}
+
+export interface ScimGroupRow {
+  id: string
+  auth_domain_id: string
+  display_name: string
+  name_key: string
+  external_id: string | null
+  created: number
+  modified: number
+  revision: number
+}
+
+export interface ScimTokenRow {
+  id: string
+  auth_domain_id: string
+  token_name: string
+  name_key: string
+  sha256: Uint8Array
+  ip_source: List
+  expiration_date: number | null
+  created_at: number
+  last_used: number | null
+  last_address: string
 }
 
 export interface AuthDomainMappingRow {
@@ -105,6 +147,8 @@ export interface ServiceRow {
   /** Empty for the connection policy's. */
   host_key_policy: string
   connection_policy_id: string | null
+  /** Empty for the host of the device. */
+  kerberos_host: string
 }
 
 export interface DomainRow extends NamedRow {
@@ -119,6 +163,8 @@ export interface DomainRow extends NamedRow {
   /** JSON object. */
   change_parameters: string
   admin_account_id: string | null
+  /** JSON object; empty if there is none. */
+  kerberos: string
 }
 
 export interface AccountRow extends NamedRow {
@@ -544,6 +590,10 @@ export interface Schema {
   auth_domain_auths: { auth_domain_id: string; factor: number; position: number; external_auth_id: string }
   auth_domain_mappings: AuthDomainMappingRow
   person_mappings: { user_id: string; mapping_id: string }
+  scim_users: ScimUserRow
+  scim_groups: ScimGroupRow
+  scim_members: { group_id: string; user_id: string }
+  scim_tokens: ScimTokenRow
   password_change_policies: PasswordChangePolicyRow
   secret_jobs: SecretJobRow
   pending_secrets: { account_id: string; type: string; role: string; sealed: Uint8Array }

@@ -49,7 +49,7 @@ it('docs/api.md lists every route with what it needs', () => {
     .flatMap((line) => /^\| `([A-Z]+ \/\S+)` \| (.*) \|$/.exec(line)?.slice(1, 3).join(' ') ?? [])
   const expected = Object.entries(ROUTES).map(([route, need]) => {
     if (typeof need !== 'string') return `${route} \`${need.feature}\`: ${need.level}`
-    return `${route} ${need === 'public' ? 'public' : 'a sign-in'}`
+    return `${route} ${{ public: 'public', signed_in: 'a sign-in', scim: 'a SCIM token' }[need]}`
   })
   expect(listed).toEqual(expected)
 })

@@ -3,18 +3,23 @@
 client: reads {port, user, domain, password, another} as JSON (another: bound to a certificate that is not the server's); prints {result: 'in' | 'refused' | 'altered', status?}.
 server: reads {cert, key} (files) as JSON; prints its port, then {user, domain, password} of the first client, or
 {error}. Who may come in stands in the file of NTLM_USER_FILE.
+target: as server, with Kerberos by the keytab of KRB5_KTNAME, for any number of clients; {cert, key, onward}: the port of
+a server with TLS that has what follows, or null.
 """
 import hashlib
 import json
 import os
+import select
 import socket
 import ssl
 import sys
+import threading
 
 import gssapi
 from gssapi.raw import ChannelBindings, acquire_cred_with_password, set_neg_mechs
 
 NTLM = gssapi.OID.from_int_seq('1.3.6.1.4.1.311.2.2.10')
+KERBEROS = gssapi.OID.from_int_seq('1.2.840.113554.1.2.2')
 SPNEGO = gssapi.OID.from_int_seq('1.3.6.1.5.5.2')
 
 
@@ -162,21 +167,23 @@ def accept_tls(listener, files):
     return context.wrap_socket(connection, server_side=True)
 
 
-def server(files):
-    listener = socket.create_server(('127.0.0.1', 0))
-    print(json.dumps(listener.getsockname()[1]), flush=True)
-    stream = accept_tls(listener, files)
+def credentials_of(stream, files, mechanisms):
     with open(files['cert']) as pem:
         certificate = ssl.PEM_cert_to_DER_cert(pem.read())
     key = public_key(certificate)
     session = gssapi.SecurityContext(
-        creds=gssapi.Credentials(usage='accept', mechs=[SPNEGO, NTLM]),
+        creds=gssapi.Credentials(usage='accept', mechs=mechanisms),
         usage='accept',
         channel_bindings=channel_bindings(certificate),
     )
     message = receive(stream)
     while not session.complete:
-        token = session.step(inside(message, 0xA1, 0x30, 0x30, 0xA0, 4))
+        try:
+            token = session.step(inside(message, 0xA1, 0x30, 0x30, 0xA0, 4))
+        except gssapi.exceptions.GSSError as error:
+            if error.token:
+                stream.sendall(request(nego(error.token)))
+            raise
         last, message = message, None
         if token:
             stream.sendall(request(nego(token)))
@@ -187,10 +194,64 @@ def server(files):
     if session.unwrap(inside(message, 0xA3, 4)).message != binding('Client-To-Server', nonce, key):
         return {'error': 'another key'}
     stream.sendall(request(octets(3, session.wrap(binding('Server-To-Client', nonce, key), True).message)))
-    credentials = session.unwrap(inside(receive(stream), 0xA2, 4)).message
-    parts = inside(inside(credentials, 0x30, 0xA1, 4), 0x30)
+    sealed = session.unwrap(inside(receive(stream), 0xA2, 4))
+    if not sealed.encrypted:
+        return {'error': 'not sealed'}
+    parts = inside(inside(sealed.message, 0x30, 0xA1, 4), 0x30)
     domain, user, password = (inside(parts, 0xA0 + number, 4).decode('utf-16-le') for number in range(3))
-    return {'domain': domain, 'user': user, 'password': password}
+    found = {'domain': domain, 'user': user, 'password': password}
+    if KERBEROS in mechanisms:
+        found['principal'] = str(session.initiator_name)
+    return found
 
 
-print(json.dumps({'client': client, 'server': server}[sys.argv[1]](json.load(sys.stdin))))
+def server(files):
+    listener = socket.create_server(('127.0.0.1', 0))
+    print(json.dumps(listener.getsockname()[1]), flush=True)
+    return credentials_of(accept_tls(listener, files), files, [SPNEGO, NTLM])
+
+
+def pump(stream, port):
+    onward = socket.create_connection(('127.0.0.1', port), 10)
+    onward.sendall(bytes.fromhex('030000130ee000000000000100080001000000'))
+    exact(onward, exact(onward, 4)[3] - 4)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    onward = context.wrap_socket(onward)
+    while True:
+        ready = [one for one in (stream, onward) if one.pending()]
+        for source in ready or select.select([stream, onward], [], [])[0]:
+            data = source.recv(65536)
+            if not data:
+                return
+            (onward if source is stream else stream).sendall(data)
+
+
+def serve(stream, files):
+    try:
+        found = credentials_of(stream, files, [KERBEROS, SPNEGO])
+    except Exception as error:
+        found = {'error': str(error)}
+    print(json.dumps(found), flush=True)
+    try:
+        if 'error' not in found and files['onward']:
+            pump(stream, files['onward'])
+        stream.close()
+    except OSError:
+        pass
+
+
+def target(files):
+    listener = socket.create_server(('127.0.0.1', 0))
+    print(json.dumps(listener.getsockname()[1]), flush=True)
+    while True:
+        try:
+            stream = accept_tls(listener, files)
+        except (OSError, EOFError):
+            continue
+        threading.Thread(target=serve, args=(stream, files), daemon=True).start()
+
+
+modes = {'client': client, 'server': server, 'target': target}
+print(json.dumps(modes[sys.argv[1]](json.load(sys.stdin))))

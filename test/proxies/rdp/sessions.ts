@@ -17,7 +17,7 @@ import {
 import { buildShareData, CONTROL_PDU, parseShare, type ShareData } from '../../../proxies/rdp/codec/share.ts'
 import type { Update } from '../../../proxies/rdp/codec/updates.ts'
 import { SessionFilter } from '../../../proxies/rdp/connection/session-filter.ts'
-import type { HostKeyAnswer, OpenSession } from '../../../src/contract/gate.ts'
+import type { Gate, HostKeyAnswer, OpenSession } from '../../../src/contract/gate.ts'
 import { LOGIN_OPTIONS } from '../../../src/model/login-options.ts'
 import { RDP_OPTIONS, type RdpOptions } from '../../../src/model/rdp-options.ts'
 import { SSH_OPTIONS } from '../../../src/model/ssh-options.ts'
@@ -29,9 +29,16 @@ export interface SessionOptions {
   login?: string
   password?: string
   rdp?: Partial<RdpOptions>
+  hasKerberos?: true
 }
 
-export function rdpSession({ port, login = 'root', password, rdp }: SessionOptions): OpenSession {
+export function rdpSession({
+  port,
+  login = 'root',
+  password,
+  rdp,
+  hasKerberos,
+}: SessionOptions): OpenSession {
   return {
     id: 'session',
     user: 'ops1',
@@ -52,6 +59,7 @@ export function rdpSession({ port, login = 'root', password, rdp }: SessionOptio
     loginOptions: LOGIN_OPTIONS,
     vncOptions: VNC_OPTIONS,
     rdpOptions: { ...RDP_OPTIONS, ...rdp },
+    ...(hasKerberos && { hasKerberos }),
   }
 }
 
@@ -68,6 +76,11 @@ const INFO: ClientInfo = {
   extended: Buffer.concat([Buffer.from([2, 0, 2, 0, 0, 0, 2, 0, 0, 0]), Buffer.alloc(172 + 4 + 4 + 2)]),
 }
 
+export const noTicket: Gate['serviceTicket'] = async () => ({
+  result: 'failed',
+  message: 'none is issued here',
+})
+
 /** Opens a target for a client of 800x600; `keys` collects the certificates shown to the gate. */
 export async function openTarget(
   session: SessionOptions,
@@ -80,7 +93,9 @@ export async function openTarget(
         keys.push(key)
         return { result: 'accepted' }
       },
+      serviceTicket: noTicket,
     },
+    onFallback: async () => {},
     signal: AbortSignal.timeout(25_000),
     client: parseClientData([{ type: BLOCK.clientCore, body: clientCore(800, 600) }]),
     info: INFO,

@@ -63,6 +63,8 @@ async function begin(answers: (AuthenticateAnswer | Error)[], user?: string) {
   const left: string[] = []
   const gate = {
     async authenticate(request: AuthenticateRequest) {
+      // No name here is of a person that signs in in a browser.
+      if (request.proof.method === 'browser') return REFUSED
       asked.push(request)
       await settle()
       const answer = answers.shift() ?? REFUSED
@@ -79,6 +81,7 @@ async function begin(answers: (AuthenticateAnswer | Error)[], user?: string) {
     protocol: 'TELNET',
     source,
     client: client as unknown as TerminalClient,
+    onWaiting: () => undefined,
   })
   const state: { result?: TerminalArrival | undefined; isOver: boolean } = { isOver: false }
   const run = signIn.run(user).then((result) => {

@@ -436,6 +436,7 @@ describe('questions of the gate', () => {
     const left: string[] = []
     let answer: (() => void) | undefined
     const signIn = new VncSignIn({
+      onWaiting: () => undefined,
       gate: {
         authenticate: () =>
           new Promise((resolve) => {

@@ -27,7 +27,7 @@ import {
   serveCredSsp,
 } from '../credssp/connections.ts'
 import { LicenseServer } from '../licensing/server.ts'
-import { openTarget, type SessionOptions } from '../sessions.ts'
+import { noTicket, openTarget, type SessionOptions } from '../sessions.ts'
 
 const LOGIN = { login: 'administrator', password: 'Target-Pass1' }
 
@@ -187,7 +187,8 @@ describe('the certificate', () => {
       await once(socket, 'close')
     })
     const hostKey = async () => ({ result: 'refused' as const, message: 'its host key has changed' })
-    expect((await refusal({ port }, { gate: { hostKey } })).message).toContain('its host key has changed')
+    const gate = { hostKey, serviceTicket: noTicket }
+    expect((await refusal({ port }, { gate })).message).toContain('its host key has changed')
     expect(sent).toEqual([])
   })
 
@@ -423,7 +424,8 @@ describe('a session that was sent on', () => {
   })
 
   test('does not begin where the policy does not let it', async () => {
-    const gate = { hostKey: () => Promise.reject(new Error('nobody was to be dialled')) }
+    const hostKey = () => Promise.reject(new Error('nobody was to be dialled'))
+    const gate = { hostKey, serviceTicket: noTicket }
     const redirection = { session: 1, address: '192.0.2.7' }
     const error = await refusal({ port: 1 }, { redirection, gate })
     expect(error.message).toContain('sends the session to 192.0.2.7, which is not in redirect_to')

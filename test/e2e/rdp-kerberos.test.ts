@@ -1,0 +1,184 @@
+/**
+ * Desktops behind Kerberos through a whole bastion: xfreerdp as the client, MIT's KDC and MIT's GSS-API at the target,
+ * and xrdp behind that.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { type MitKdc, REALM, startKdc } from '../peers/kerberos.ts'
+import { freePort } from '../peers/process.ts'
+import { describeWithPeers } from '../peers/program.ts'
+import { type KerberosTarget, startKerberosTarget } from '../peers/rdp/gssapi.ts'
+import { setDesktop } from '../peers/rdp/sesman.ts'
+import { SHADOW_PEERS } from '../peers/rdp/shadow.ts'
+import { RDP_VIEWER_PEERS } from '../peers/rdp/viewers.ts'
+import { startXrdp, XRDP_PEERS, type Xrdp } from '../peers/rdp/xrdp.ts'
+import { SCREEN_PEERS, shows } from '../peers/screen.ts'
+import { createSystemUser, type SystemUser } from '../peers/users.ts'
+import { createIdentity } from '../proxies/rdp/credssp/connections.ts'
+import { PERSON } from './desktop-targets.ts'
+import { type RdpDesktop, type ShadowTarget, startRdpDesktop, startShadowTarget } from './rdp-desktops.ts'
+import { type Seat, startSeat } from './rdp-seat.ts'
+import { filesWith } from './recorded.ts'
+
+const PEERS = [
+  ...RDP_VIEWER_PEERS,
+  ...SCREEN_PEERS,
+  ...SHADOW_PEERS,
+  ...XRDP_PEERS,
+  'krb5kdc',
+  'kdb5_util',
+  'kadmin.local',
+  'python3',
+  'python3-gssapi',
+] as const
+const SIZE = { width: 800, height: 600 }
+const DOMAIN = 'corp'
+
+describeWithPeers('Kerberos at targets of RDP', PEERS, () => {
+  let desktop: RdpDesktop
+  let seat: Seat
+  let kdc: MitKdc
+  let xrdp: Xrdp
+  let user: SystemUser
+  let target: KerberosTarget
+  let stranger: KerberosTarget
+  let shadow: ShadowTarget
+  let dead: number
+
+  /** Adds a target of the domain's account at localhost, and returns the login string. */
+  async function add(
+    name: string,
+    port: number,
+    fields: { ntlm: boolean; password?: string },
+  ): Promise<string> {
+    const { must } = desktop.broker
+    const { ntlm, password = user.password } = fields
+    await must('POST', '/connectionpolicies', {
+      policy_name: name,
+      protocol: 'RDP',
+      session_notice: false,
+      security: ['credssp'],
+      ntlm,
+    })
+    await must('POST', '/devices', { device_name: name, host: 'localhost' })
+    const service = { service_name: 'rdp', protocol: 'RDP', port, connection_policy: name }
+    await must('POST', `/devices/${name}/services`, service)
+    await must('POST', '/domains', {
+      domain_name: `${DOMAIN}-${name}`,
+      kerberos: { realm: REALM, kdcs: [`127.0.0.1:${dead}`, `127.0.0.1:${kdc.port}`], timeout: 2 },
+    })
+    await must('POST', '/accounts', {
+      account_name: user.name,
+      domain: `${DOMAIN}-${name}`,
+      credentials: [{ type: 'password', password }],
+    })
+    const account = `${user.name}@${DOMAIN}-${name}:${name}:rdp`
+    await must('POST', '/targetgroups', { group_name: name, session: { accounts: [account] } })
+    await must('POST', '/authorizations', {
+      user_group: 'people',
+      target_group: name,
+      authorize_sessions: true,
+      subprotocols: ['RDP'],
+    })
+    return `${PERSON.user}+${user.name}@${name}`
+  }
+  const closed = async (before: number) => (await desktop.closedSessions(before + 1)).at(-1)!
+  const lastOf = async (code: string) => (await desktop.events(code, 1)).at(-1)!
+
+  beforeAll(async () => {
+    dead = await freePort()
+    ;[desktop, kdc, user] = await Promise.all([startRdpDesktop(), startKdc(), createSystemUser()])
+    seat = await startSeat(desktop, SIZE)
+    setDesktop(user, 'exec xterm -geometry 130x45+0+0')
+    await kdc.admin(`addprinc +requires_preauth -pw "${user.password}" ${user.name}`)
+    await kdc.admin('addprinc -randkey TERMSRV/localhost')
+    await kdc.admin('addprinc -randkey TERMSRV/other')
+    const [own, other] = [kdc.file('own'), kdc.file('other')]
+    await kdc.admin(`ktadd -k ${own} TERMSRV/localhost`)
+    await kdc.admin(`ktadd -k ${other} TERMSRV/other`)
+    xrdp = await startXrdp()
+    const { env } = kdc
+    target = await startKerberosTarget(await createIdentity(), { env, keytab: own, onward: xrdp.port })
+    stranger = await startKerberosTarget(await createIdentity(), { env, keytab: other })
+    shadow = await startShadowTarget('nla', SIZE, { name: user.name, password: user.password })
+  }, 120_000)
+  afterEach(async () => {
+    await seat.clear()
+  })
+  afterAll(async () => {
+    target?.stop()
+    stranger?.stop()
+    await seat?.stop()
+    await desktop?.stop()
+    await shadow?.stop()
+    await xrdp?.stop()
+    await kdc?.stop()
+    await user?.remove()
+  })
+
+  test('a desktop opens by a ticket of the second KDC, and no log has the password', async () => {
+    const viewer = await seat.view(await add('win1', target.port, { ntlm: false }))
+    expect(await target.next()).toEqual({
+      domain: '',
+      user: user.name,
+      password: user.password,
+      principal: `${user.name}@${REALM}`,
+    })
+    await shows(
+      seat.screen.display,
+      ({ width, rgb }) => rgb.readUIntBE((400 * width + 400) * 3, 3) === 0xffffff,
+    )
+    expect(await lastOf('session.kerberos')).toMatchObject({
+      device: 'win1',
+      result: 'success',
+      object: `TERMSRV/localhost@${REALM}`,
+      destination: `127.0.0.1:${kdc.port}`,
+      reason: expect.stringContaining(`127.0.0.1:${dead}`),
+    })
+    await seat.ended(viewer)
+    const { dataFolder } = desktop.broker
+    expect(filesWith(dataFolder, [user.password])).toEqual([])
+    expect(desktop.broker.log()).not.toContain(user.password)
+    expect(await desktop.events('session.fallback')).toEqual([])
+  })
+
+  test('a target that has not the key of the ticket is refused in words', async () => {
+    const before = (await desktop.closedSessions()).length
+    await seat.view(await add('stranger', stranger.port, { ntlm: false }))
+    expect(await stranger.next()).toHaveProperty('error')
+    const { result, reason } = await closed(before)
+    expect([result, reason]).toEqual([
+      'failure',
+      expect.stringMatching(/Kerberos.*does not allow NTLM instead/),
+    ])
+  })
+
+  test('a target that has NTLM alone: refused, unless the policy allows NTLM, which is an event', async () => {
+    const before = (await desktop.closedSessions()).length
+    await seat.view(await add('strict', shadow.port, { ntlm: false }))
+    expect((await closed(before)).reason).toMatch(/Kerberos.*does not allow NTLM instead/)
+    await seat.clear()
+    await seat.view(await add('lenient', shadow.port, { ntlm: true }))
+    expect(await lastOf('session.fallback')).toMatchObject({
+      device: 'lenient',
+      reason: expect.stringContaining('Kerberos: '),
+    })
+    await shadow.paint(white())
+    await shows(
+      seat.screen.display,
+      ({ width, rgb }) => rgb.readUIntBE((400 * width + 400) * 3, 3) === 0xffffff,
+    )
+  })
+
+  test('a wrong password is said by the KDC, and the target is not tried', async () => {
+    const before = (await desktop.closedSessions()).length
+    await seat.view(await add('wrong', target.port, { ntlm: true, password: 'canary-Pass9' }))
+    expect((await closed(before)).reason).toContain("the KDC refused the account's password")
+    expect(await lastOf('session.kerberos')).toMatchObject({
+      result: 'failure',
+      reason: expect.stringMatching(/^wrong_password: /),
+    })
+    expect(desktop.broker.log()).not.toContain('canary-Pass9')
+  })
+})
+
+const white = () => ({ ...SIZE, rgb: Buffer.alloc(SIZE.width * SIZE.height * 3, 0xff) })
