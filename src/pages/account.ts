@@ -125,11 +125,12 @@ ${keysSheet(sheet, keys, proof)}`
     if ((await proofOf(user)) === 'password')
       return (await proveAgain(context, request, user, text, 'page_password')) === 'proved'
     const code = Secret.of(text)
-    try {
-      return await deps.factors.isCode(user.id, code)
-    } finally {
-      code.wipe()
-    }
+    const isCode = await deps.factors.isCode(user.id, code)
+    code.wipe()
+    if (isCode) return true
+    const fields = { method: 'one_time_code', protocol: 'HTTPS', user: user.userName, reason: 'wrong_code' }
+    await record(deps.audit, request, 'auth.failure', fields)
+    return false
   }
 
   async function announced(
