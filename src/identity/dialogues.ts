@@ -22,7 +22,7 @@ export interface DialogueLimits {
   inAll: number
 }
 
-const LIMITS: DialogueLimits = {
+export const LIMITS: DialogueLimits = {
   ms: DIALOGUE_MS,
   ofName: MAX_OF_NAME,
   ofNetwork: MAX_OF_NETWORK,

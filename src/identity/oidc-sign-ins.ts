@@ -69,7 +69,7 @@ export class OidcSignIns {
 
   constructor(options: OidcSignInsOptions) {
     this.#options = options
-    this.#attempts = new Dialogues(options.now, () => undefined, ATTEMPT_MS)
+    this.#attempts = new Dialogues(options.now, () => undefined, { ...LIMITS, ms: ATTEMPT_MS })
   }
 
   /** Number of attempts that wait. */

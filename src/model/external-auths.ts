@@ -97,7 +97,7 @@ export interface OidcOptions {
   scopes: string[]
   /** PEM; absent: the system's authorities. */
   caCertificates?: string
-  /** Absent: nobody signs in there by browser. */
+  /** Absent: no person signs in there by browser. */
   client?: OidcClient
 }
 

@@ -3,7 +3,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { addressOf, record } from '../api/access/events.ts'
 import type { Api } from '../api/http/deps.ts'
 import { ApiError } from '../api/http/errors.ts'
-import { serverFields } from '../gate/sign-in-fields.ts'
 import { pathOf } from '../identity/methods/oidc/addresses.ts'
 import { IssuerError } from '../identity/methods/oidc/issuer.ts'
 import { TokenError } from '../identity/methods/oidc/signed.ts'
@@ -52,10 +51,10 @@ export function registerOidcPages(app: Api, context: PageContext): void {
     if (finished.result === 'denied') {
       const { error, description } = finished
       const words = shown(`${error} ${description}`.trim(), MAX_WORDS)
-      const fields = { method: METHOD, protocol: 'HTTPS', ...serverFields([name]) }
+      const fields = { method: METHOD, protocol: 'HTTPS' }
       await record(audit, request, 'auth.failure', {
         ...fields,
-        reason: `the provider has answered: ${words}`,
+        reason: `${name} has answered: ${words}`,
       })
       return await sendSignIn(context, request, reply, { ...view, alert: signIn.denied(name, words) })
     }
@@ -109,8 +108,11 @@ export function registerOidcPages(app: Api, context: PageContext): void {
     } catch (error) {
       if (error instanceof IssuerError) return answer(503, 'temporarily_unavailable')
       if (!(error instanceof TokenError)) throw error
-      const fields = { method: METHOD, protocol: 'HTTPS', ...serverFields([by]) }
-      await record(audit, request, 'auth.failure', { ...fields, reason: `a logout: ${error.message}` })
+      const fields = { method: METHOD, protocol: 'HTTPS' }
+      await record(audit, request, 'auth.failure', {
+        ...fields,
+        reason: `a logout of ${by}: ${error.message}`,
+      })
       return answer(400, 'invalid_request')
     }
   }

@@ -28,6 +28,7 @@ describe('a configuration that is in order', () => {
       secretFiles: [],
       dataDir: '/etc/data',
       hostname: 'box',
+      site: 'https://box',
       listen: {
         https: { host: '::', port: 443 },
         ssh: { host: '::', port: 22 },

@@ -180,7 +180,7 @@ test('a logout that is no token, or one of another kind, ends nothing', async ()
     expect([answer.status, JSON.parse(answer.text)]).toEqual([400, { error: 'invalid_request' }])
   }
   expect(await isSignedIn(browser)).toBe(true)
-  expect((await last('auth.failure'))?.['reason']).toMatch(/^a logout: token refused by event/)
+  expect((await last('auth.failure'))?.['reason']).toMatch(/^a logout of login: token refused by event/)
 })
 const tokensOf = async (id: string) => {
   const session = (await h.store.providerSessions.find(id))!

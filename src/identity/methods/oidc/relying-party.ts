@@ -200,7 +200,7 @@ export class RelyingParty {
   }
 }
 
-/** Whether an error is the provider's, or of our own settings: it counts for nobody. */
+/** Whether an error is the provider's, or of our own settings: it counts as no failure. */
 function isTrouble(error: unknown): boolean {
   if (error instanceof IssuerError || error instanceof ExchangeError) return true
   if (error instanceof openid.AuthorizationResponseError) return TROUBLE.includes(error.error)
