@@ -44,6 +44,8 @@ export interface RunningSession {
   basis: Basis
   /** The stored credentials that wait for the target's host key. Absent once they are handed out. */
   handOut?: HandOut
+  /** Set if the user had proved a second factor: authorizations that require one count, too. */
+  hasFactor?: true
   /** Set if it was opened by an approval. */
   approval?: SessionApproval
   /** The user's reason, if one was given. */

@@ -43,18 +43,41 @@ export function serverFields(names: readonly string[]): FieldsOf<'auth.unavailab
 export async function recordSuccess(
   audit: Audit,
   fields: FieldsOf<'auth.success'>,
-  { user: { userName: user, profile }, by, recoveryCodesLeft: count, isFactorRemembered }: Proved,
+  proved: Proved,
 ): Promise<void> {
-  await audit.record('auth.success', { ...fields, ...(by && serverFields(by)), user, profile })
-  const { client_ip, client_port, protocol } = fields
-  const same = {
+  const { user, by } = proved
+  const { userName, profile } = user
+  await audit.record('auth.success', { ...fields, ...(by && serverFields(by)), user: userName, profile })
+  await recordDetails(audit, clientOf(fields, userName), proved)
+}
+
+/** Records the second factor of a user that had signed in without, or what counts for one. */
+export async function recordFactor(
+  audit: Audit,
+  fields: FieldsOf<'factor.proved'>,
+  proved: Proved,
+): Promise<void> {
+  const same = clientOf(fields, proved.user.userName)
+  if (proved.hasFactor) await audit.record('factor.proved', same)
+  await recordDetails(audit, same, proved)
+}
+
+async function recordDetails(
+  audit: Audit,
+  fields: ReturnType<typeof clientOf>,
+  { recoveryCodesLeft: count, isFactorRemembered }: Proved,
+): Promise<void> {
+  if (count !== undefined) await audit.record('factor.recovery', { ...fields, count })
+  if (isFactorRemembered) await audit.record('factor.remembered', fields)
+}
+
+function clientOf({ client_ip, client_port, protocol }: FieldsOf<'factor.proved'>, user: string) {
+  return {
     user,
     ...(client_ip !== undefined && { client_ip }),
     ...(client_port !== undefined && { client_port }),
     ...(protocol !== undefined && { protocol }),
   }
-  if (count !== undefined) await audit.record('factor.recovery', { ...same, count })
-  if (isFactorRemembered) await audit.record('factor.remembered', same)
 }
 
 /** Names what a dialogue belongs to: the connection, and the login string on it. */
@@ -67,6 +90,7 @@ export function roundOf({
   challenge: id,
   message: instructions,
   uri,
+  hint,
   prompts,
 }: Extract<Outcome, { result: 'challenge' }>): Challenge {
   return {
@@ -74,6 +98,7 @@ export function roundOf({
     title: '',
     instructions,
     ...(uri !== undefined && { uri }),
+    ...(hint !== undefined && { hint }),
     prompts: prompts.map(({ text, echo }) => ({ text, echo })),
   }
 }

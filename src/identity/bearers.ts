@@ -28,6 +28,8 @@ export type BearerOutcome =
       by: string
       /** Profiles of the token's scopes, whose rights are the most it gives; absent if scopes limit nothing. */
       profiles?: string[]
+      /** Set if the issuer has asked for a second factor. */
+      hasFactor?: true
     }
   /** Why, for administrators. */
   | { result: 'rejected'; reason: string }
@@ -99,7 +101,13 @@ export class Bearers {
     if (!isMultiFactor && (isEnrolled || (await store.secondFactors.policyOf(user))))
       return refused(`${user.userName} needs a second factor, and amr of the token does not say mfa`)
     const profiles = profilesOf(auth.options.scopes, scopes)
-    return { result: 'accepted', user, by: auth.authenticationName, ...(profiles && { profiles }) }
+    return {
+      result: 'accepted',
+      user,
+      by: auth.authenticationName,
+      ...(profiles && { profiles }),
+      ...(isMultiFactor && { hasFactor: true }),
+    }
   }
 
   async #takers(): Promise<Taker[]> {

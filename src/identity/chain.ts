@@ -5,7 +5,7 @@
 import { looksLikeId, nameKey } from '../model/names.ts'
 import type { Id, User } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
-import type { UserRepository } from '../store/store.ts'
+import type { FactorRules, UserRepository } from '../store/store.ts'
 import { type AttemptCounter, Attempts, type BegunAttempt, type Rejected, type Who } from './attempts.ts'
 import { Authorities } from './authorities.ts'
 import { type Dialogue, Dialogues, MAX_ROUNDS } from './dialogues.ts'
@@ -37,6 +37,9 @@ interface Waiting extends Dialogue {
   isHidden: boolean
 }
 
+/** Returns what requires a second factor of a user, besides groups and profile. */
+type RequiredFactor = (user: User) => Promise<FactorRules | undefined>
+
 /** Replaces the id of a user that does not exist, so that the number of queries is the same. */
 const NOBODY: Id = '00000000000000000000000000'
 
@@ -47,7 +50,7 @@ export class Identities {
   readonly #now: () => number
   readonly #vault: HashSeal
   readonly #external: External | undefined
-  readonly #factors: Pick<SecondFactors, 'after'> | undefined
+  readonly #factors: Pick<SecondFactors, 'after' | 'covered' | 'ask'> | undefined
   readonly #dialogues: Dialogues<Waiting>
   readonly #keys: Keys
   /** Authorities for keys, and revocations. */
@@ -61,7 +64,7 @@ export class Identities {
     now: () => number,
     vault: HashSeal,
     external?: External,
-    factors?: Pick<SecondFactors, 'after'>,
+    factors?: Pick<SecondFactors, 'after' | 'covered' | 'ask'>,
   ) {
     this.#users = users
     this.#passwords = passwords
@@ -74,14 +77,15 @@ export class Identities {
     this.#dialogues = new Dialogues(now, (dialogue) => this.#abandoned(dialogue))
   }
 
-  async authenticate(request: SignIn): Promise<Outcome> {
+  /** `required`: returns what else requires a second factor of the user, or undefined. */
+  async authenticate(request: SignIn, required?: RequiredFactor): Promise<Outcome> {
     const { proof, source } = request
     const place = await this.#placeOf(request.user)
     if (proof.method === 'publickey' && !proof.signed) return this.#askForKey(request, place, proof.key)
     return await this.#attempted({ user: place.name, source }, async (attempt) =>
       proof.method === 'publickey'
-        ? this.#bySignature(request, place, attempt, proof.key, proof.signed!)
-        : this.#byPassword(request, place, attempt, proof.password),
+        ? this.#bySignature(request, place, attempt, proof.key, proof.signed!, required)
+        : this.#byPassword(request, place, attempt, proof.password, required),
     )
   }
 
@@ -146,6 +150,26 @@ export class Identities {
     })
   }
 
+  /** Asks a user that has signed in before for a second factor, unless something counts for one. `owner`: see `SignIn`. */
+  async further(
+    proved: Proved,
+    { source, owner, firstFactor }: { source: string; owner: string; firstFactor: string },
+    rules: FactorRules,
+  ): Promise<Outcome> {
+    const factors = this.#factors
+    const name = proved.user.userName
+    const place = { address: source, firstFactor }
+    const covered = await factors?.covered(proved, place, rules)
+    if (covered) return { result: 'accepted', ...covered }
+    return await this.#attempted({ user: name, source }, async (attempt) => {
+      if (attempt === 'locked' || !factors) return await this.#attempts.reject(attempt, 'locked')
+      const step = await factors.ask(proved, place, rules)
+      const proof = { method: 'second_factor' } as const
+      const request = { user: name, login: name, source, owner, proof }
+      return await this.#settle(step, attempt, this.#dialogueOf(request, { name, userName: name }))
+    })
+  }
+
   /**
    * Signs in a guest, who is no user, by the invitation that `take` uses up. Returns the guest or the reason.
    */
@@ -199,7 +223,13 @@ export class Identities {
     return { ...(local && { local }), userName: name, name }
   }
 
-  async #byPassword(request: SignIn, place: Place, attempt: BegunAttempt, text: string): Promise<Outcome> {
+  async #byPassword(
+    request: SignIn,
+    place: Place,
+    attempt: BegunAttempt,
+    text: string,
+    required?: RequiredFactor,
+  ): Promise<Outcome> {
     const password = Secret.of(text)
     let kept: Secret | undefined = Secret.of(text)
     try {
@@ -221,7 +251,7 @@ export class Identities {
         user && !flaw
           ? await this.#byLocal(user, { sealed, passwordHash, password })
           : await this.#byServers(place, request, password)
-      const step = first && (await this.#withFactor(first, request.source))
+      const step = first && (await this.#withFactor(first, request.source, required))
       if (step) {
         const outcome = await this.#settle(step, attempt, this.#dialogueOf(request, place, kept))
         if (outcome.result === 'challenge') kept = undefined
@@ -250,9 +280,12 @@ export class Identities {
   }
 
   /** Asks for the second factor of the bastion's own, once all else is proved. */
-  async #withFactor(first: Step<Proved>, source: string): Promise<Step<Proved>> {
+  async #withFactor(first: Step<Proved>, source: string, required?: RequiredFactor): Promise<Step<Proved>> {
     const factors = this.#factors
-    return factors ? await andThen(first, (proved) => factors.after(proved, source)) : first
+    if (!factors) return first
+    return await andThen(first, async (proved) =>
+      factors.after(proved, source, await required?.(proved.user)),
+    )
   }
 
   /** Asks the servers of the name; returns undefined if there are none, or none may be asked. */
@@ -295,8 +328,15 @@ export class Identities {
         // Not held while a person types: each answer is an attempt, and the dialogue has one failure at most.
         await this.#attempts.cancel(attempt)
         const challenge = this.#dialogues.open({ ...dialogue, round })
-        const { message, uri, prompts } = round
-        return { result: 'challenge', challenge, message, ...(uri !== undefined && { uri }), prompts }
+        const { message, uri, hint, prompts } = round
+        return {
+          result: 'challenge',
+          challenge,
+          message,
+          ...(uri !== undefined && { uri }),
+          ...(hint !== undefined && { hint }),
+          prompts,
+        }
       }
     }
   }
@@ -340,9 +380,10 @@ export class Identities {
     attempt: BegunAttempt,
     key: Uint8Array,
     signed: Pick<SignedRequest, 'data' | 'signature'>,
+    required?: RequiredFactor,
   ): Promise<Outcome> {
     const first = await this.#keys.prove(request, place, attempt === 'locked', key, signed)
-    const step = await this.#withFactor(first, request.source)
+    const step = await this.#withFactor(first, request.source, required)
     return await this.#settle(step, attempt, this.#dialogueOf(request, place))
   }
 

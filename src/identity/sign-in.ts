@@ -2,6 +2,7 @@
 import type { User } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { AuthorityFlaw } from './authorities.ts'
+import type { OfferedKey } from './certificate.ts'
 import type { MethodPrompt, MethodRefusal } from './methods/method.ts'
 import type { SignedRequest } from './signature.ts'
 import type { StandingFlaw } from './standing.ts'
@@ -9,6 +10,11 @@ import type { StandingFlaw } from './standing.ts'
 /** A ticket of Kerberos, which its method has judged. */
 export interface TicketProof {
   method: 'negotiate'
+}
+
+/** A second factor of a user that has signed in before. */
+export interface FurtherProof {
+  method: 'second_factor'
 }
 
 /** A proof that the chain judges. */
@@ -34,8 +40,8 @@ export interface SignIn<P = Proof> {
   proof: P
 }
 
-/** A sign-in that waits for answers, or begins with a ticket. */
-export type Begun = SignIn<Proof | TicketProof>
+/** A sign-in that waits for answers, begins with a ticket, or goes on with a second factor. */
+export type Begun = SignIn<Proof | TicketProof | FurtherProof>
 
 /** Why a sign-in was refused: for the audit log, never for the client. */
 export type Refusal =
@@ -73,6 +79,10 @@ export interface Proved {
   isFactorRemembered?: boolean
   /** Set if the token of the SSH key has checked a PIN or a finger. */
   isUserVerified?: boolean
+  /** The key that has signed, if one has. */
+  key?: OfferedKey
+  /** Set if a code was right, or an authenticator was enrolled. */
+  hasFactor?: true
 }
 
 export type Outcome =
@@ -86,6 +96,7 @@ export type Outcome =
       challenge: string
       message: string
       uri?: string
+      hint?: string
       prompts: readonly MethodPrompt[]
     }
   /** No server could judge, which counts as no failure. `server`: name of the external authentication. */

@@ -15,6 +15,8 @@ export interface Round<T> {
   message: string
   /** An URI for an authenticator, to be shown as a QR code, too. */
   uri?: string
+  /** For clients that cannot be prompted: how they get on. */
+  hint?: string
   prompts: readonly MethodPrompt[]
   next(answers: readonly Secret[]): Promise<Step<T>>
   close(): void
@@ -30,6 +32,7 @@ export async function andThen<T, U>(step: Step<T>, next: (value: T) => Promise<S
     round: {
       message: round.message,
       ...(round.uri !== undefined && { uri: round.uri }),
+      ...(round.hint !== undefined && { hint: round.hint }),
       prompts: round.prompts,
       next: async (answers) => andThen(await round.next(answers), next),
       close: () => round.close(),

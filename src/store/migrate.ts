@@ -40,6 +40,7 @@ import * as factorPolicies from './migrations/0035-factor-policies.ts'
 import * as rememberedFactors from './migrations/0036-remembered-factors.ts'
 import * as keysAsFactors from './migrations/0037-keys-as-factors.ts'
 import * as onePerson from './migrations/0038-one-person.ts'
+import * as authorizationFactors from './migrations/0041-authorization-factors.ts'
 
 /** In order; a released migration is never changed, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -79,6 +80,7 @@ export const MIGRATIONS: readonly Migration[] = [
   rememberedFactors,
   keysAsFactors,
   onePerson,
+  authorizationFactors,
 ]
 
 /** Schema version of a database that this program has opened. */

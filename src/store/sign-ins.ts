@@ -13,7 +13,7 @@ const byHash = keptQuery((db: Db, tokenHash: Uint8Array) =>
 
 export function signInRepository({ db, newId }: StoreContext): SignInRepository {
   return {
-    begin: (tokenHash, { userId, secretRevision, begin, lastUse }, expired, limits) =>
+    begin: (tokenHash, { userId, secretRevision, begin, lastUse, hasFactor }, expired, limits) =>
       inTransaction(db, async (tx) => {
         let there = await countsOf(tx, userId, expired)
         if (there.hasExpired) {
@@ -31,6 +31,7 @@ export function signInRepository({ db, newId }: StoreContext): SignInRepository 
           secret_revision: secretRevision,
           begin_time: begin,
           last_use: lastUse,
+          has_factor: hasFactor ? 1 : 0,
         })
       }),
 
@@ -101,6 +102,12 @@ async function removeOldest(tx: Tx, most: number, userId?: string): Promise<void
   await tx.deleteFrom('sign_ins').where('id', 'in', oldest).execute()
 }
 
-function signInOf({ user_id, secret_revision, begin_time, last_use }: SignInRow): StoredSignIn {
-  return { userId: user_id, secretRevision: secret_revision, begin: begin_time, lastUse: last_use }
+function signInOf(row: SignInRow): StoredSignIn {
+  return {
+    userId: row.user_id,
+    secretRevision: row.secret_revision,
+    begin: row.begin_time,
+    lastUse: row.last_use,
+    ...(row.has_factor !== 0 && { hasFactor: true }),
+  }
 }

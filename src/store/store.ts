@@ -146,6 +146,8 @@ export interface StoredSignIn {
   secretRevision: number
   begin: number
   lastUse: number
+  /** Set if a second factor was proved. */
+  hasFactor?: true
 }
 
 /** Bounds of valid sign-ins by cookie: those begun, or last used, at these times or before have expired. */
@@ -198,16 +200,26 @@ export interface FactorRules {
   areKeysEnough: boolean
 }
 
+/** Where a code counts for a while. */
+export interface FactorPlace {
+  /** The client's. */
+  address: string
+  /** What was proved beside the code: a password by whom, or which key. */
+  firstFactor: string
+}
+
 export interface SecondFactorRepository {
   find(userId: Id): Promise<StoredFactor | undefined>
   /** Returns the policy of the user's profile and groups that require a second factor, or undefined if none does. */
   policyOf(user: Pick<User, 'id' | 'profile'>): Promise<FactorRules | undefined>
-  /** Notes that a code was right from this address, in place of the oldest of too many. */
-  remember(user: Pick<User, 'id' | 'secretRevision'>, address: string, now: number): Promise<void>
+  /** Returns the policy of those of these authorizations that require one, or undefined if none does. */
+  rulesOf(authorizationIds: readonly Id[]): Promise<FactorRules | undefined>
+  /** Notes that a code was right there, in place of the oldest of too many. */
+  remember(user: Pick<User, 'id' | 'secretRevision'>, place: FactorPlace, now: number): Promise<void>
   /** Whether one was right there since then, and the user has the same secrets. A later one than now does not count. */
   isRemembered(
     user: Pick<User, 'id' | 'secretRevision'>,
-    address: string,
+    place: FactorPlace,
     time: { since: number; now: number },
   ): Promise<boolean>
   /** Begins an enrolment, in place of one that was not confirmed; false if the user is enrolled. */
@@ -795,7 +807,10 @@ export interface TargetRow {
 }
 
 /** The part of an authorization's conditions that decides which row opens a target. */
-export type RowConditions = Omit<Conditions, 'approverGroupIds' | 'approvalTimeout' | 'singleConnection'>
+export type RowConditions = Omit<
+  Conditions,
+  'approverGroupIds' | 'approvalTimeout' | 'singleConnection' | 'secondFactorRemember' | 'secondFactorKeys'
+>
 
 /** `device` is a name. */
 export interface TargetFilter {

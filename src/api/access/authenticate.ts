@@ -63,6 +63,7 @@ async function byCookie({ deps, signIns }: Context, request: FastifyRequest, tok
     key: undefined,
     profile: user.profile,
     rights: await rightsOf(deps.store, user.profile),
+    ...(signIn.hasFactor && { hasFactor: true }),
     basis: {
       userId: user.id,
       address: addressOf(request),

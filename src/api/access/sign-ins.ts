@@ -29,11 +29,17 @@ export class SignIns {
 
   /**
    * Returns a new token for a user that has just been authenticated. Removes the user's oldest one if there
-   * are too many.
+   * are too many. `hasFactor`: a second factor was proved.
    */
-  async begin(user: Proven, now: number): Promise<string> {
+  async begin(user: Proven, now: number, hasFactor?: true): Promise<string> {
     const token = Buffer.from(this.#randomBytes(TOKEN_BYTES)).toString('base64url')
-    const signIn = { userId: user.id, secretRevision: user.secretRevision ?? 0, begin: now, lastUse: now }
+    const signIn = {
+      userId: user.id,
+      secretRevision: user.secretRevision ?? 0,
+      begin: now,
+      lastUse: now,
+      ...(hasFactor && { hasFactor }),
+    }
     const expired = { begin: now - SIGN_IN_LIFETIME, lastUse: now - SIGN_IN_IDLE }
     const limits = { ofUser: MAX_SIGN_INS_PER_USER, all: MAX_SIGN_INS }
     await this.#stored.begin(hashOf(token), signIn, expired, limits)

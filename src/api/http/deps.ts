@@ -74,7 +74,7 @@ export interface ApiDeps {
     Rotation,
     'attempted' | 'change' | 'changes' | 'changeDomain' | 'freed' | 'isChanging' | 'onReturn'
   >
-  identities: Pick<Identities, 'authenticate' | 'answer' | 'abandon'>
+  identities: Pick<Identities, 'authenticate' | 'answer' | 'abandon' | 'further'>
   bearers: Pick<Bearers, 'judge'>
   shownTickets: Pick<ShownTickets, 'areTaken' | 'negotiate'>
   trials: Pick<Trials, 'ofAuth' | 'ofDomain'>

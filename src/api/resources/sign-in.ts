@@ -42,6 +42,7 @@ const View = titled(
   }),
 )
 const BY_PASSWORD = { method: 'api_password', protocol: 'HTTPS' }
+const BY_FACTOR = { method: 'second_factor', protocol: 'HTTPS' }
 const BY_TICKET = { method: 'negotiate', protocol: 'HTTPS' }
 const NEGOTIATE = /^negotiate +([a-z0-9+/]+={0,2})$/i
 const tags = ['Session']
@@ -67,11 +68,11 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
     },
     async (request, reply) => {
       const proof = await proven(request, reply, request.body)
-      const { user, by, recoveryCodesLeft, isFactorRemembered, answer, method } = proof
+      const { user, by, hasFactor, recoveryCodesLeft, isFactorRemembered, answer, method } = proof
       await endOwn(request)
       const { userName, profile } = user
       // One after the other: a success that is in the audit log was one.
-      const token = await signIns.begin(user, deps.clock())
+      const token = await signIns.begin(user, deps.clock(), hasFactor)
       try {
         const fields = { ...method, ...(by && serverFields(by)), user: userName, profile }
         await record(deps.audit, request, 'auth.success', fields)
@@ -116,18 +117,11 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
     body: Static<typeof Credentials>,
   ): Promise<Proved & { answer: Uint8Array | undefined; method: typeof BY_PASSWORD }> {
     const shown = Object.keys(body).length === 0 ? await byTicket(request, reply) : undefined
-    const method = shown ? BY_TICKET : BY_PASSWORD
-    const { name, outcome, detail, answer } = shown ?? (await judged(request, body))
+    const { name, outcome, detail, answer, method } = shown
+      ? { ...shown, method: BY_TICKET }
+      : await judged(request, body)
     if (outcome.result === 'accepted') return { ...outcome, answer, method }
-    if (outcome.result === 'challenge') {
-      const { challenge: id, message, uri } = outcome
-      throw challengeError({
-        id,
-        message,
-        ...(uri !== undefined && { uri }),
-        prompts: outcome.prompts.map(({ text, echo }) => ({ text, echo })),
-      })
-    }
+    if (outcome.result === 'challenge') throw challengeError(outcome)
     const fields = { ...method, ...(name !== undefined && { user: name }) }
     if (outcome.result === 'unavailable') {
       const { server, reason } = outcome
@@ -146,22 +140,24 @@ export function registerSignIn(app: Api, { deps, signIns }: Context): void {
   async function judged(
     request: FastifyRequest,
     { user, password, challenge, answers }: Static<typeof Credentials>,
-  ): Promise<ShownOutcome> {
+  ): Promise<ShownOutcome & { method: typeof BY_PASSWORD }> {
     const source = addressOf(request)
     const owner = `HTTPS ${source}`
     if (challenge !== undefined && answers && user === undefined && password === undefined) {
       const texts = answers.map((text) => Secret.of(text))
       const answered = await deps.identities.answer(challenge, owner, texts)
       answered.password?.wipe()
-      const name = answered.request?.user
-      return { ...(name !== undefined && { name }), outcome: answered.outcome }
+      const { outcome, request: begun } = answered
+      if (!begun) return { outcome, method: BY_PASSWORD }
+      const method = begun.proof.method === BY_FACTOR.method ? BY_FACTOR : BY_PASSWORD
+      return { name: begun.user, outcome, method }
     }
     if (user === undefined || password === undefined || challenge !== undefined || answers) {
       throw fieldError('invalid_field', 'user', 'expected user and password, or challenge and answers')
     }
     const proof = { method: 'password', password } as const
     const outcome = await deps.identities.authenticate({ user, login: user, source, owner, proof })
-    return { name: user, outcome }
+    return { name: user, outcome, method: BY_PASSWORD }
   }
 
   /** Judges a ticket in the header; asks for one where there is none and it would be taken. */

@@ -2,7 +2,14 @@
 import { randomBytes } from 'node:crypto'
 import type { Id, User } from '../../model/objects.ts'
 import { Secret } from '../../model/secret.ts'
-import type { SecondFactorRepository, Store, StoredFactor } from '../../store/store.ts'
+import type {
+  FactorPlace,
+  FactorRules,
+  SecondFactorRepository,
+  Store,
+  StoredFactor,
+} from '../../store/store.ts'
+import { type BasisProof, firstFactorOf, passwordProof } from '../basis.ts'
 import type { HashSeal } from '../hashes.ts'
 import type { MethodPrompt } from '../methods/method.ts'
 import type { Proved, Refusal } from '../sign-in.ts'
@@ -20,6 +27,8 @@ export const TRIES = { most: 20, holdMs: 15 * 60_000 }
 /** First codes that may be wrong in one dialogue. */
 const FIRST_TRIES = 3
 const PROMPT = 'One-time code (or a recovery code): '
+const HINT =
+  'this target needs a one-time code: sign in with keyboard-interactive, by a client that can ask for it (not BatchMode)'
 
 export interface SecondFactorOptions {
   store: Pick<Store, 'users' | 'secondFactors'>
@@ -103,37 +112,60 @@ export class SecondFactors {
 
   /**
    * Asks for a code after the first factor, if the user is enrolled, and enrols one who has to be. `source`: the client's
-   * address.
+   * address. `required`: what requires one besides the user's groups and profile.
    */
-  async after(proved: Proved, source: string): Promise<Step<Proved>> {
+  async after(proved: Proved, source: string, required?: FactorRules): Promise<Step<Proved>> {
+    const { user } = proved
+    const own = await this.#rows.policyOf(user)
+    const policy = own && required ? strictest(own, required) : (own ?? required)
+    const place = { address: source, firstFactor: firstFactorOf(proofOf(proved)) }
+    if (!policy)
+      return (await this.#isEnrolled(user))
+        ? this.#ask(proved, undefined)
+        : { result: 'accepted', value: proved }
+    const covered = await this.covered(proved, place, policy)
+    if (covered) return { result: 'accepted', value: covered }
+    const step = await this.ask(proved, place, policy)
+    return required && step.result === 'challenge' ? { ...step, round: { ...step.round, hint: HINT } } : step
+  }
+
+  /** Returns the sign-in if a key, or a code of a while ago, counts by this policy for a code. */
+  async covered(
+    proved: Proved,
+    place: FactorPlace,
+    { areKeysEnough, rememberS }: FactorRules,
+  ): Promise<Proved | undefined> {
     const { user, isUserVerified } = proved
-    const isEnrolled = (await this.#rows.find(user.id))?.enrolled !== undefined
-    const policy = await this.#rows.policyOf(user)
-    if (isUserVerified && policy?.areKeysEnough) return { result: 'accepted', value: proved }
-    if (isEnrolled) {
-      const rememberMs = (policy?.rememberS ?? 0) * 1000
-      if (await this.#isRemembered(user, source, rememberMs))
-        return { result: 'accepted', value: { ...proved, isFactorRemembered: true } }
-      return this.#ask(proved, rememberMs > 0 ? source : undefined)
-    }
-    if (!policy) return { result: 'accepted', value: proved }
-    const begun = await this.begin(user)
-    return begun ? this.#askFirst(proved, source, begun, FIRST_TRIES) : this.#ask(proved, undefined)
-  }
-
-  async #isRemembered(user: User, source: string, rememberMs: number): Promise<boolean> {
-    if (rememberMs === 0) return false
+    if (isUserVerified && areKeysEnough) return proved
+    if (rememberS === 0) return undefined
     const now = this.#options.now()
-    return await this.#rows.isRemembered(user, source, { since: now - rememberMs, now })
+    const time = { since: now - rememberS * 1000, now }
+    const isRemembered = await this.#rows.isRemembered(user, place, time)
+    return isRemembered ? { ...proved, isFactorRemembered: true } : undefined
   }
 
-  /** `remembering`: the address from which a right code counts for a while, if it does. */
-  #ask(proved: Proved, remembering: string | undefined): Step<Proved> {
+  /** Asks for a code, which counts at `place` for a while if the policy says so, or enrols the user. */
+  async ask(proved: Proved, place: FactorPlace, { rememberS }: FactorRules): Promise<Step<Proved>> {
+    const { user } = proved
+    const begun = (await this.#isEnrolled(user)) ? undefined : await this.begin(user)
+    if (begun) return this.#askFirst(proved, place.address, begun, FIRST_TRIES)
+    return this.#ask(proved, rememberS > 0 ? place : undefined)
+  }
+
+  async #isEnrolled({ id }: Pick<User, 'id'>): Promise<boolean> {
+    return (await this.#rows.find(id))?.enrolled !== undefined
+  }
+
+  #ask(proved: Proved, remembering: FactorPlace | undefined): Step<Proved> {
     return asking({ message: '' }, { text: PROMPT, echo: false }, async (answer) => {
       const verdict = await this.#judge(proved.user.id, answer, true)
       if ('flaw' in verdict) return { result: 'rejected', reason: verdict.flaw }
       const { left } = verdict
-      const still = await this.#still({ ...proved, ...(left !== undefined && { recoveryCodesLeft: left }) })
+      const still = await this.#still({
+        ...proved,
+        hasFactor: true,
+        ...(left !== undefined && { recoveryCodesLeft: left }),
+      })
       if (still.result === 'accepted' && left === undefined && remembering !== undefined)
         await this.#rows.remember(still.value.user, remembering, this.#options.now())
       return still
@@ -158,7 +190,7 @@ export class SecondFactors {
   #askNoted(proved: Proved, source: string, codes: readonly string[], confirmed: Confirmed): Step<Proved> {
     const message = `Each of these signs you in once without the authenticator. Note them down:\n${codes.join('  ')}`
     return asking({ message }, { text: 'Enter goes on: ', echo: true }, async () => {
-      const still = await this.#still(proved)
+      const still = await this.#still({ ...proved, hasFactor: true })
       if (still.result !== 'accepted') return still
       await this.onEnrolled(proved.user, source)
       if (await this.#rows.confirm(proved.user.id, confirmed)) return still
@@ -231,6 +263,18 @@ function asking(
     close: () => undefined,
   }
   return { result: 'challenge', round }
+}
+
+function strictest(a: FactorRules, b: FactorRules): FactorRules {
+  return {
+    rememberS: Math.min(a.rememberS, b.rememberS),
+    areKeysEnough: a.areKeysEnough && b.areKeysEnough,
+  }
+}
+
+/** Returns the first factor of a sign-in in progress. */
+function proofOf({ user, by, key }: Proved): BasisProof {
+  return key ? { method: 'key', key } : passwordProof(user, by)
 }
 
 function inviting({ secret }: Enrolment): string {

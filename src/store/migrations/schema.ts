@@ -225,6 +225,14 @@ export interface IdempotencyClaimRow {
   expires: number
 }
 
+export interface RememberedFactorRow {
+  user_id: string
+  address: string
+  first_factor: string
+  since: number
+  secret_revision: number
+}
+
 export interface SignInRow {
   id: string
   token_hash: Uint8Array
@@ -232,6 +240,7 @@ export interface SignInRow {
   secret_revision: number
   begin_time: number
   last_use: number
+  has_factor: Flag
 }
 
 export interface TicketRow {
@@ -301,6 +310,9 @@ export interface AuthorizationRow {
   has_ticket: Flag
   mandatory_ticket: Flag
   four_eyes: Flag
+  second_factor: string
+  second_factor_remember: number
+  second_factor_keys: Flag
 }
 
 export interface ApprovalRow {
@@ -483,7 +495,7 @@ export interface Schema {
   invitations: InvitationRow
   second_factors: SecondFactorRow
   recovery_codes: { user_id: string; digest: Uint8Array }
-  remembered_factors: { user_id: string; address: string; since: number; secret_revision: number }
+  remembered_factors: RememberedFactorRow
   lockouts: LockoutRow
   lockout_attempts: LockoutAttemptRow
   api_keys: ApiKeyRow
