@@ -56,6 +56,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/identity/methods/**/*.test.ts',
     'test/kerberos/peers.test.ts',
     'test/identity/{certificate,chain,external,host-certificate,person-keys,public-key,revocation}.test.ts',
+    'test/pages/**/*.test.ts',
     'test/peers/**/*.test.ts',
     'test/host/{log-pipe,process-memory}.test.ts',
     'test/proxies/**/{clients,programs,servers,viewers}.test.ts',

@@ -1,5 +1,5 @@
 /**
- * Builds the HTTPS server of the API: transport limits, sign-in and guard before any body, then the
+ * Builds the HTTPS server of the API and the pages: transport limits, sign-in and guard before any body, then the
  * resources.
  */
 
@@ -9,12 +9,14 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import { type FastifyReply, type FastifyRequest, fastify, LogController } from 'fastify'
 import { isTrusted } from '../balancers/forwarded.ts'
 import { jsonText } from '../model/json-text.ts'
+import { answerErrorPage } from '../pages/errors.ts'
+import { registerPages } from '../pages/pages.ts'
 import { LongAnswers } from './access/answers.ts'
-import { authenticate } from './access/authenticate.ts'
+import { authenticate, authenticateBrowser } from './access/authenticate.ts'
 import { bearerOf } from './access/bearer.ts'
 import { holderOf } from './access/caller.ts'
 import type { Context } from './access/context.ts'
-import { needOf, satisfies } from './access/guard.ts'
+import { isPage, needOf, pageNeedOf, satisfies } from './access/guard.ts'
 import { SignIns } from './access/sign-ins.ts'
 import { sourceOf } from './access/source.ts'
 import { withOperators } from './collection/search.ts'
@@ -22,7 +24,7 @@ import { registerExport } from './csv/export-routes.ts'
 import { registerImport } from './csv/import-routes.ts'
 import { pathOfUrl, refuseAmbiguous } from './http/ambiguity.ts'
 import { Connections } from './http/connections.ts'
-import { refuseCrossSite } from './http/cross-site.ts'
+import { isLinkFollowed, refuseCrossSite } from './http/cross-site.ts'
 import type { Api, ApiDeps } from './http/deps.ts'
 import { ApiError } from './http/errors.ts'
 import { answerClientError, answerError, errorCodeOf, isGone } from './http/failures.ts'
@@ -194,11 +196,11 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     if (!request.caller && connections.refused(request.socket)) endWith(request, reply)
     if (bearerOf(request) !== undefined && errorCodeOf(error) === 'authentication_required')
       reply.header('www-authenticate', 'Bearer error="invalid_token"')
-    answerError(error, request, reply)
+    answerOf(request)(error, request, reply)
     // Fastify does not report an answer that cannot be sent: count it here.
     if (isGone(request)) count(request, reply)
   })
-  app.setNotFoundHandler((request, reply) => answerError(new ApiError('not_found'), request, reply))
+  app.setNotFoundHandler((request, reply) => answerOf(request)(new ApiError('not_found'), request, reply))
   acceptJsonOnly(app)
 
   app.decorateRequest('caller', null)
@@ -217,11 +219,14 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     if (request.is404) return
     // Refused before a statement fails: an answer without the database would be audited out of its order.
     if (deps.store.reach.away) throw new ApiError('store_unavailable')
-    const need = needOf(request.method, request.routeOptions.url ?? '')
-    // A link from another site may open the reference, and nothing else.
-    if (need !== 'public' || !READING.includes(request.method)) refuseCrossSite(request)
-    if (need === 'public') return
-    request.caller = await authenticate(context, request)
+    const { url = '' } = request.routeOptions
+    const isOfPage = isPage(url)
+    const need = (isOfPage ? pageNeedOf : needOf)(request.method, url)
+    // A link from another site may open the reference and the pages, and nothing else.
+    const isLink = isOfPage ? isLinkFollowed(request) : need === 'public' && READING.includes(request.method)
+    if (need !== 'foreign' && !isLink) refuseCrossSite(request)
+    if (need === 'public' || need === 'foreign') return
+    request.caller = await (isOfPage ? authenticateBrowser : authenticate)(context, request)
     if (!connections.signedIn(request.socket, holderOf(request.caller))) {
       endWith(request, reply)
       throw new ApiError('too_many_connections')
@@ -229,8 +234,10 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     if (!satisfies(request.caller.rights, need)) throw new ApiError('forbidden')
   })
   app.addHook('onRoute', (route) => {
-    for (const one of [route.method].flat()) needOf(one, route.url)
-    route.schema = withQuery(route.schema)
+    const needs = isPage(route.url) ? pageNeedOf : needOf
+    for (const one of [route.method].flat()) needs(one, route.url)
+    // Providers of identities add parameters of their own to the addresses of pages.
+    if (needs === needOf) route.schema = withQuery(route.schema)
   })
   app.addHook('onResponse', async (request, reply) => count(request, reply))
 
@@ -241,9 +248,16 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     },
     { prefix: '/api' },
   )
+  await app.register(async (scope) => registerPages(scope as Api, context))
   await app.ready()
   return app
 }
+
+/** Returns the function that answers errors: as a page beside the API for browsers, else as JSON. */
+const answerOf = ({ headers, is404, routeOptions, url }: FastifyRequest) =>
+  isPage(is404 ? url : (routeOptions.url ?? url)) && (!is404 || headers.accept?.includes('text/html'))
+    ? answerErrorPage
+    : answerError
 
 /** Makes the server below Fastify. */
 function serverOf({ tls }: ApiDeps, requests: OneByOne): Server {

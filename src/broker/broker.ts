@@ -722,6 +722,8 @@ export class Broker {
       shownTickets: this.#parts.shownTickets,
       trials: new Trials({ store: this.#parts.store, registry: this.#parts.methods, now: Date.now }),
       bearers: this.#parts.bearers,
+      federated: this.#parts.federated,
+      providerSessions: this.#parts.providerSessions,
       passwords: this.#parts.passwords,
       factors: this.#parts.factors,
       audit: this.#audit,

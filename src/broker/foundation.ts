@@ -4,10 +4,12 @@ import { openDataFolder, shareKeys } from '../host/data-folder.ts'
 import { Bearers } from '../identity/bearers.ts'
 import { Identities } from '../identity/chain.ts'
 import { External } from '../identity/external.ts'
+import { Federated } from '../identity/federated.ts'
 import { sealClearHashes } from '../identity/hashes.ts'
 import { MethodRegistry } from '../identity/methods/registry.ts'
 import { PasswordHasher } from '../identity/password.ts'
 import { PasswordPolicy } from '../identity/policy.ts'
+import { ProviderSessions } from '../identity/provider-sessions.ts'
 import { SecondFactors } from '../identity/second-factor/second-factors.ts'
 import { SharedLockout } from '../identity/shared-lockout.ts'
 import { ShownTickets } from '../identity/shown-tickets.ts'
@@ -28,6 +30,8 @@ export interface Foundation {
   methods: MethodRegistry
   shownTickets: ShownTickets
   bearers: Bearers
+  federated: Federated
+  providerSessions: ProviderSessions
   recordingService: RecordingService
   /** Closes the store; nothing of this may be used afterwards. */
   close(): Promise<void>
@@ -65,6 +69,8 @@ export async function openFoundation(
       factors,
     )
     const shownTickets = new ShownTickets({ store, registry: methods, external, identities })
+    const providerSessions = new ProviderSessions({ store, vault, now: Date.now })
+    const federated = new Federated({ external, identities, sessions: providerSessions })
     const bearers = new Bearers({ store, registry: methods, now: Date.now })
     const { objectStore } = config.recordings
     const recordingService = new RecordingService({
@@ -91,6 +97,8 @@ export async function openFoundation(
       methods,
       shownTickets,
       bearers,
+      federated,
+      providerSessions,
       recordingService,
       close,
     }

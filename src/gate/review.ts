@@ -22,7 +22,7 @@ export const REMINDER_INTERVAL_MS = 5000
 export const REVIEW_INTERVAL_MS = 1000
 
 /** For the user: which of them it is would have to be looked up. */
-const OVER = 'the user, the API key or the certificate of the sign-in has expired'
+const OVER = 'the user, or the key, token or certificate of the sign-in, has expired'
 
 export interface ReviewOptions extends GroundsOptions {
   store: GroundsOptions['store'] & Pick<Store, 'access' | 'accounts' | 'approvals' | 'changes'>

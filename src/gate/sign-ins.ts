@@ -148,7 +148,8 @@ export class SignIns {
       case 'challenge':
         return { result: 'challenge', challenge: roundOf(outcome) }
     }
-    const { user, by } = outcome
+    const { user, by, providerSession } = outcome
+    const bounds = { ...(providerSession !== undefined && { providerSession }) }
     if (signed && !this.#signatures.isNew(signed.data)) {
       await this.#failed(fields, { reason: REPLAYED, locks: false })
       return { result: 'rejected' }
@@ -163,7 +164,7 @@ export class SignIns {
       basis: {
         userId: user.id,
         address: source.address,
-        proof: key ? { method: 'key', key } : passwordProof(user, by),
+        proof: key ? { method: 'key', key } : passwordProof(user, by, bounds),
       },
       kept: {},
       ...(outcome.hasFactor && { hasFactor: true }),

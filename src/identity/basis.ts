@@ -6,7 +6,7 @@ import { isFrom } from '../model/networks.ts'
 import type { ApiKey, Id, User, UserAuth } from '../model/objects.ts'
 import type { Feature, Level, ProfileRights } from '../model/profile-rights.ts'
 import { intersection, NOTHING, reaches } from '../model/profiles.ts'
-import type { Store } from '../store/store.ts'
+import type { ProviderSession, Store } from '../store/store.ts'
 import { mayActFor } from './acting.ts'
 import type { Authorities, LaterFlaw } from './authorities.ts'
 import { endOf, type OfferedKey } from './certificate.ts'
@@ -23,12 +23,20 @@ export interface Basis {
   needs?: { feature: Feature; level: Level }
 }
 
+/** Ends of a sign-in that others have judged. */
+export interface ProofBounds {
+  /** Id of the session at the provider. */
+  providerSession?: Id
+  /** When the access token ends, in milliseconds since the epoch. */
+  ends?: number
+}
+
 export type BasisProof =
   /**
    * `revision`: number of the password's revision, counted by the store. `by`: names of the external authentications that
    * have judged it instead.
    */
-  | { method: 'password'; revision: number; by?: readonly string[] }
+  | ({ method: 'password'; revision: number; by?: readonly string[] } & ProofBounds)
   | { method: 'key'; key: OfferedKey }
   | { method: 'api_key'; id: Id; name: string }
 
@@ -36,16 +44,23 @@ export type BasisProof =
 export function passwordProof(
   { secretRevision }: Pick<User, 'secretRevision'>,
   by?: readonly string[],
+  { providerSession, ends }: ProofBounds = {},
 ): BasisProof {
-  return { method: 'password', revision: secretRevision ?? 0, ...(by && { by }) }
+  return {
+    method: 'password',
+    revision: secretRevision ?? 0,
+    ...(by && { by }),
+    ...(providerSession !== undefined && { providerSession }),
+    ...(ends !== undefined && { ends }),
+  }
 }
 
 /**
  * Returns the proof of an earlier sign-in by password of which only the revision is known, or undefined if the user may
  * sign in by no password any more.
  */
-export function earlierProof(user: User, revision: number): BasisProof | undefined {
-  const own = { method: 'password', revision } as const
+export function earlierProof(user: User, revision: number, bounds: ProofBounds = {}): BasisProof | undefined {
+  const own = { method: 'password', revision, ...bounds } as const
   if (mayUse(user, own)) return own
   const by = user.userAuths.filter((name) => name !== METHODS.key)
   return by.length === 0 ? undefined : { ...own, by: by.slice(0, 1) }
@@ -103,7 +118,7 @@ const METHODS = { password: 'local_password', key: 'local_sshkey' } as const sat
 >
 
 export interface GroundsOptions {
-  store: Pick<Store, 'users' | 'apiKeys' | 'profiles'>
+  store: Pick<Store, 'users' | 'apiKeys' | 'profiles' | 'providerSessions'>
   identities: { readonly authorities: Authorities }
   /** Milliseconds since the epoch. */
   now: () => number
@@ -120,6 +135,7 @@ export class Grounds {
   readonly #users = new Map<Id, Promise<User | undefined>>()
   readonly #keys = new Map<Id, Promise<ApiKey | undefined>>()
   readonly #profiles = new Map<string, Promise<ProfileRights>>()
+  readonly #sessions = new Map<Id, Promise<ProviderSession | undefined>>()
   readonly #flaws = new Map<Basis, { address: string; flaw: Promise<string | undefined> }>()
 
   constructor(options: GroundsOptions) {
@@ -160,6 +176,7 @@ export class Grounds {
     const key = proof.method === 'api_key' ? await this.#apiKey(proof.id) : undefined
     const ends = [user?.expirationDate, key?.expirationDate]
     if (proof.method === 'key' && proof.key.certificate) ends.push(endOf(proof.key.certificate))
+    if (proof.method === 'password') ends.push(proof.ends, (await this.#providerSession(proof))?.ends)
     return Math.min(...ends.map((end) => end ?? Number.POSITIVE_INFINITY))
   }
 
@@ -193,7 +210,23 @@ export class Grounds {
     ) {
       return 'the key of the sign-in was removed from the user'
     }
-    return flawOfRight(await this.#rightsOf(user.profile), needs)
+    const end = await this.#flawOfBounds(proof)
+    return end ?? flawOfRight(await this.#rightsOf(user.profile), needs)
+  }
+
+  async #flawOfBounds(proof: BasisProof): Promise<string | undefined> {
+    if (proof.method !== 'password') return undefined
+    const now = this.#options.now()
+    if (proof.ends !== undefined && proof.ends <= now) return 'the access token of the sign-in has ended'
+    if (proof.providerSession === undefined) return undefined
+    const session = await this.#providerSession(proof)
+    if (!session) return 'the provider has ended the sign-in'
+    return session.ends <= now ? 'the sign-in at the provider has ended' : undefined
+  }
+
+  async #providerSession({ providerSession: id }: ProofBounds): Promise<ProviderSession | undefined> {
+    if (id === undefined) return undefined
+    return await once(this.#sessions, id, (wanted) => this.#options.store.providerSessions.find(wanted))
   }
 
   /**

@@ -328,15 +328,15 @@ export class Identities {
         // Not held while a person types: each answer is an attempt, and the dialogue has one failure at most.
         await this.#attempts.cancel(attempt)
         const challenge = this.#dialogues.open({ ...dialogue, round })
-        const { message, uri, hint, prompts } = round
-        return {
-          result: 'challenge',
-          challenge,
+        const { message, uri, hint, form, prompts } = round
+        const shown = {
           message,
           ...(uri !== undefined && { uri }),
           ...(hint !== undefined && { hint }),
+          ...(form && { form }),
           prompts,
         }
+        return { result: 'challenge', challenge, ...shown }
       }
     }
   }

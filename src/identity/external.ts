@@ -76,9 +76,14 @@ export class External {
     return await andThen(first, (judged) => this.#afterFirst(domain, attempt, judged))
   }
 
-  /** Proves a person of a domain who has shown a ticket to its server `by`, which says no groups. */
-  async byTicket(domain: AuthDomain, attempt: MethodAttempt, by: string): Promise<Step<Proved>> {
-    return await this.#afterFirst(domain, attempt, { person: { userName: attempt.userName, groups: [] }, by })
+  /** Goes on after the domain's server `by` has proved the person without a password. */
+  async byPerson(
+    domain: AuthDomain,
+    attempt: MethodAttempt,
+    person: Person,
+    by: string,
+  ): Promise<Step<Proved>> {
+    return await this.#afterFirst(domain, attempt, { person, by })
   }
 
   async #afterFirst(

@@ -7,20 +7,19 @@ import type { AuthDomain, ExternalAuth } from '../model/external-auths.ts'
 import type { Store } from '../store/store.ts'
 import type { Identities } from './chain.ts'
 import { attemptOf, type External } from './external.ts'
+import { type FederatedOutcome, refused, unjudged } from './federated.ts'
 import { type ShownTicket, UnjudgedError } from './methods/method.ts'
 import type { MethodRegistry } from './methods/registry.ts'
 import { isSound, personAt } from './places.ts'
-import type { Outcome } from './sign-in.ts'
 
 /** Kind of the services whose tickets the API takes. */
 const SERVICE = 'HTTP'
-const MAX_DETAIL = 300
 const ALL = { limit: -1, offset: 0 }
 
 export interface ShownTicketsOptions {
   store: Pick<Store, 'authDomains' | 'externalAuths'>
   registry: Pick<MethodRegistry, 'of'>
-  external: Pick<External, 'byTicket'>
+  external: Pick<External, 'byPerson'>
   identities: Pick<Identities, 'byShown' | 'byTicket'>
 }
 
@@ -29,12 +28,7 @@ interface Taker {
   auth: Extract<ExternalAuth, { type: 'KERBEROS' }>
 }
 
-export interface ShownOutcome {
-  outcome: Outcome
-  /** Name of the person, if the ticket was accepted. */
-  name?: string
-  /** Why the ticket was not accepted, for administrators. */
-  detail?: string
+export interface ShownOutcome extends FederatedOutcome {
   /** Token for the client, which proves us; only for one who is signed in. */
   answer?: Uint8Array
 }
@@ -62,11 +56,10 @@ export class ShownTickets {
       taker = takerOf(takers, realmOf(token))
       shown = await this.#shownTo(taker, token)
     } catch (error) {
-      const detail = (error as Error).message.replaceAll(/\p{Cc}/gu, ' ').slice(0, MAX_DETAIL)
-      if (taker && error instanceof UnjudgedError)
-        return { outcome: await this.#unjudged(taker, who, detail), detail }
-      // A ticket cannot be guessed, but it counts for the address like one that is.
-      return { outcome: await identities.byTicket({ user: '', source }, async () => undefined), detail }
+      const { message } = error as Error
+      return taker && error instanceof UnjudgedError
+        ? await unjudged(identities, taker, who, message)
+        : await refused(identities, source, message)
     }
     const { domain, auth } = taker
     const { userName, answer } = shown
@@ -75,7 +68,8 @@ export class ShownTickets {
     const attempt = attemptOf(userName, source)
     const request = { ...who, user: name, login: name, proof: { method: 'negotiate' } } as const
     const outcome = await identities.byShown(request, place, () =>
-      external.byTicket(domain, attempt, auth.authenticationName),
+      // The ticket says no groups.
+      external.byPerson(domain, attempt, { userName, groups: [] }, auth.authenticationName),
     )
     return { outcome, name, ...(outcome.result === 'accepted' && { answer }) }
   }
@@ -88,20 +82,6 @@ export class ShownTickets {
     const shown = method.accept!(token, SERVICE)
     if (!isSound(shown.userName)) throw new Error('expected a name without blanks around it')
     return shown
-  }
-
-  /** Ends an attempt of a person whose name is not known, as no server of the domain could judge. */
-  async #unjudged(
-    { domain, auth }: Taker,
-    who: { source: string; owner: string },
-    reason: string,
-  ): Promise<Outcome> {
-    const request = { ...who, user: '', login: '', proof: { method: 'negotiate' } } as const
-    return await this.#options.identities.byShown(request, { domain, userName: '', name: '' }, async () => ({
-      result: 'unavailable',
-      server: auth.authenticationName,
-      reason,
-    }))
   }
 
   async #takers(): Promise<Taker[]> {

@@ -1,15 +1,16 @@
 /** Requests to sign in and their outcomes. */
-import type { User } from '../model/objects.ts'
+import type { Id, User } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { AuthorityFlaw } from './authorities.ts'
 import type { OfferedKey } from './certificate.ts'
 import type { MethodPrompt, MethodRefusal } from './methods/method.ts'
+import type { RoundForm } from './round-form.ts'
 import type { SignedRequest } from './signature.ts'
 import type { StandingFlaw } from './standing.ts'
 
-/** A ticket of Kerberos, which its method has judged. */
-export interface TicketProof {
-  method: 'negotiate'
+/** A ticket of Kerberos, or the word of a provider, which its method has judged. */
+export interface ShownProof {
+  method: 'negotiate' | 'provider'
 }
 
 /** A second factor of a user that has signed in before. */
@@ -41,7 +42,7 @@ export interface SignIn<P = Proof> {
 }
 
 /** A sign-in that waits for answers, begins with a ticket, or goes on with a second factor. */
-export type Begun = SignIn<Proof | TicketProof | FurtherProof>
+export type Begun = SignIn<Proof | ShownProof | FurtherProof>
 
 /** Why a sign-in was refused: for the audit log, never for the client. */
 export type Refusal =
@@ -73,6 +74,8 @@ export interface Proved {
   user: User
   /** Names of the external authentications that have judged it; absent if none has. */
   by?: readonly string[]
+  /** Id of the session at the provider of a federated sign-in, with which all ends that rests on the sign-in. */
+  providerSession?: Id
   /** Recovery codes that are left; absent if none was used up. */
   recoveryCodesLeft?: number
   /** Set if no one-time code was asked for, since one was right from the same address. */
@@ -97,6 +100,7 @@ export type Outcome =
       message: string
       uri?: string
       hint?: string
+      form?: RoundForm
       prompts: readonly MethodPrompt[]
     }
   /** No server could judge, which counts as no failure. `server`: name of the external authentication. */

@@ -1,6 +1,7 @@
 /** Steps of a sign-in, each of which may need further rounds with the user before it has its result. */
 import type { Secret } from '../model/secret.ts'
 import type { MethodPrompt } from './methods/method.ts'
+import type { RoundForm } from './round-form.ts'
 import type { Refusal } from './sign-in.ts'
 
 export type Step<T> =
@@ -17,6 +18,7 @@ export interface Round<T> {
   uri?: string
   /** For clients that cannot be prompted: how they get on. */
   hint?: string
+  form?: RoundForm
   prompts: readonly MethodPrompt[]
   next(answers: readonly Secret[]): Promise<Step<T>>
   close(): void
@@ -33,6 +35,7 @@ export async function andThen<T, U>(step: Step<T>, next: (value: T) => Promise<S
       message: round.message,
       ...(round.uri !== undefined && { uri: round.uri }),
       ...(round.hint !== undefined && { hint: round.hint }),
+      ...(round.form && { form: round.form }),
       prompts: round.prompts,
       next: async (answers) => andThen(await round.next(answers), next),
       close: () => round.close(),

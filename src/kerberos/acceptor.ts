@@ -3,8 +3,9 @@ import type { Buffer } from 'node:buffer'
 import { randomInt } from 'node:crypto'
 import { IntegrityError } from './encryption.ts'
 import { type Authenticator, apReply, readApRequest, readAuthenticator } from './exchange.ts'
-import { isMutual, isSigned, readFirstToken, replyToken } from './gss.ts'
+import { frameOf, isMutual, KIND, readFirstToken } from './gss.ts'
 import type { KeytabEntry } from './keytab.ts'
+import { MessageTokens } from './message-tokens.ts'
 import type { Key, TicketPart } from './messages.ts'
 import type { Replays } from './replays.ts'
 import { isSame, keysOf, openTicket, SKEW_MS } from './tickets.ts'
@@ -32,8 +33,8 @@ export interface Accepted {
   client: string[]
   /** Token for the client, which proves us; absent if the client does not ask for it. */
   answer?: Buffer
-  /** Whether the client has signed this message. */
-  isSigned: (message: Uint8Array, mic: Uint8Array) => boolean
+  /** Messages under the key of the context. */
+  tokens: MessageTokens
   /** Wipes the key. */
   close: () => void
 }
@@ -57,11 +58,17 @@ export function acceptToken(token: Uint8Array, options: AcceptorOptions): Accept
     const client = part.client.join('/')
     const flaw = replays.flawOf(request.sealed.bytes, client, proof.time + proof.micros / 1000, now())
     if (flaw) throw new TicketRefusal(flaw)
-    const key = proof.key ?? part.key
+    const own = randomInt(MAX_FIRST)
+    const tokens = new MessageTokens({
+      side: 'acceptor',
+      key: proof.key ?? part.key,
+      isAcceptorKey: false,
+      first: { own, peer: proof.first },
+    })
     return {
       client: part.client,
-      ...(wantsAnswer && { answer: replyToken(apReply(proof, part.key, randomInt(MAX_FIRST))) }),
-      isSigned: (message, mic) => isSigned(key, message, mic),
+      ...(wantsAnswer && { answer: frameOf(KIND.AP_REP, apReply(proof, part.key, own)) }),
+      tokens,
       close: wipe,
     }
   } catch (error) {

@@ -1,8 +1,9 @@
-/** Messages between a client and a service (RFC 4120 section 5.5): AP-REQ read, AP-REP built. */
+/** Messages between a client and a service (RFC 4120 section 5.5): AP-REQ read, AP-REP built and read. */
 import type { Buffer } from 'node:buffer'
 import { context, der, integer, sequence } from '../../proxies/bytes/der.ts'
 import { applicationTag, Fields, time } from './fields.ts'
 import {
+  type Checksum,
   decrypted,
   encrypted,
   type Key,
@@ -20,7 +21,7 @@ import {
 
 /** Options of an AP-REQ. */
 const USE_SESSION_KEY = 1 << 30
-const MUTUAL = 1 << 29
+export const MUTUAL = 1 << 29
 
 export interface ApRequest {
   /** The client wants a proof of ours. */
@@ -49,13 +50,15 @@ export function readApRequest(bytes: Uint8Array): ApRequest {
 export interface Authenticator {
   realm: string
   client: string[]
-  checksum?: { type: number; bytes: Uint8Array }
+  checksum?: Checksum
   /** Whole seconds of the client's clock, in milliseconds since the epoch. */
   time: number
   /** Millionths of a second after `time`. */
   micros: number
   /** Key for what follows; absent: that of the ticket. */
   key?: Key
+  /** Number of the client's first message. */
+  first: number
 }
 
 /** @throws MalformedError, IntegrityError */
@@ -71,11 +74,16 @@ export function readAuthenticator(sealed: Sealed, key: Key): Authenticator {
     micros: fields.uint32(4),
     time: fields.time(5),
     ...(fields.has(6) && { key: readKey(fields.sequence(6)) }),
+    first: fields.has(7) ? fields.uint32(7) : 0,
   }
 }
 
 /** Builds an AP-REP, which proves that we could open the ticket. `first`: sequence number of our first message. */
-export function apReply({ time: at, micros }: Authenticator, key: Key, first: number): Buffer {
+export function apReply(
+  { time: at, micros }: Pick<Authenticator, 'time' | 'micros'>,
+  key: Key,
+  first: number,
+): Buffer {
   const part = der(
     applicationTag(PART.ENC_AP_REP),
     sequence(context(0, time(at)), context(1, integer(micros)), context(3, integer(first))),
@@ -88,4 +96,30 @@ export function apReply({ time: at, micros }: Authenticator, key: Key, first: nu
       context(2, encrypted(key, USAGE.AP_REP, part)),
     ),
   )
+}
+
+/** The service's proof that it could open the ticket. */
+export interface ApReply {
+  /** Time of the authenticator, as it was sent. */
+  time: number
+  micros: number
+  /** Key for what follows; absent: the client's. */
+  key?: Key
+  /** Number of the service's first message. */
+  first: number
+}
+
+/** @throws MalformedError, IntegrityError */
+export function readApReply(bytes: Uint8Array, key: Key): ApReply {
+  const what = 'Kerberos AP-REP'
+  const message = Fields.ofMessage(bytes, MESSAGE.AP_REP, what)
+  requireHead(message, 0, MESSAGE.AP_REP, what)
+  const plain = decrypted(readSealed(message.sequence(2)), key, USAGE.AP_REP)
+  const fields = Fields.ofMessage(plain, PART.ENC_AP_REP, what)
+  return {
+    time: fields.time(0),
+    micros: fields.uint32(1),
+    ...(fields.has(2) && { key: readKey(fields.sequence(2)) }),
+    first: fields.has(3) ? fields.uint32(3) : 0,
+  }
 }

@@ -1,27 +1,26 @@
-/** Kerberos as a mechanism of the GSS-API (RFC 4121): frames of tokens, the checksum with flags, signatures (MIC). */
+/** Kerberos as a mechanism of the GSS-API (RFC 4121): frames of the first tokens, and the checksum with flags. */
 import { Buffer } from 'node:buffer'
-import { timingSafeEqual } from 'node:crypto'
 import { DerReader, der, TAG } from '../../proxies/bytes/der.ts'
 import { MalformedError } from '../../proxies/bytes/malformed.ts'
-import { type Key, USAGE } from './messages.ts'
+import type { Checksum } from './messages.ts'
 
 /** 1.2.840.113554.1.2.2, in DER. */
 export const KERBEROS_OID = Buffer.from('06092a864886f712010202', 'hex')
 /** Longest token: tickets of Active Directory carry the groups of their owner. */
 export const MAX_TOKEN = 65_536
-const AP_REQ = Buffer.from([1, 0])
-const AP_REP = Buffer.from([2, 0])
+/** First byte of a token's kind (4.1); the second is 0. */
+export const KIND = { AP_REQ: 1, AP_REP: 2, ERROR: 3 } as const
 /** Type of the checksum that holds the flags (4.1.1). */
 const FLAGS_CHECKSUM = 0x8003
 const BINDING_BYTES = 16
 const FLAGS_AT = 4 + BINDING_BYTES
-const MUTUAL = 2
-/** Start of a MIC by an initiator, under a key that is not the acceptor's. */
-const MIC_HEAD = Buffer.from([4, 4, 0, 255, 255, 255, 255, 255])
-const MIC_HEADER = 16
+const FLAG = { DELEGATED: 1, MUTUAL: 2, REPLAY: 4, SEQUENCE: 8, SEALED: 16, SIGNED: 32 } as const
+const ASKED = FLAG.MUTUAL | FLAG.REPLAY | FLAG.SEQUENCE | FLAG.SEALED | FLAG.SIGNED
+/** Longest delegated KRB-CRED. */
+const MAX_DELEGATED = 0xffff
 
-/** Returns the AP-REQ of a first token. @throws MalformedError */
-export function readFirstToken(token: Uint8Array): Uint8Array {
+/** Returns the message of a token, and its kind. @throws MalformedError */
+export function readFrame(token: Uint8Array): { kind: number; message: Uint8Array } {
   const what = 'a Kerberos token'
   if (token.length > MAX_TOKEN)
     throw new MalformedError(`${what} of at most ${MAX_TOKEN} bytes was expected, got ${token.length}`)
@@ -33,22 +32,54 @@ export function readFirstToken(token: Uint8Array): Uint8Array {
       `${what}: the identifier of Kerberos was expected, got ${Buffer.from(oid).toString('hex')}`,
     )
   // The two bytes of the token's kind read as an empty value.
-  const kind = parts.any().whole
-  const request = parts.any().whole
-  if (!AP_REQ.equals(kind) || !parts.isAtEnd || !frame.isAtEnd)
-    throw new MalformedError(
-      `${what}: one AP-REQ was expected, got kind ${Buffer.from(kind).toString('hex')}`,
-    )
-  return request
+  const { tag: kind, body } = parts.any()
+  const message = parts.any().whole
+  if (body.length > 0 || !parts.isAtEnd || !frame.isAtEnd)
+    throw new MalformedError(`${what}: one message was expected behind the kind ${kind}`)
+  return { kind, message }
 }
 
-export const replyToken = (reply: Uint8Array): Buffer => der(TAG.APPLICATION, KERBEROS_OID, AP_REP, reply)
+/** Returns the AP-REQ of a first token. @throws MalformedError */
+export function readFirstToken(token: Uint8Array): Uint8Array {
+  const { kind, message } = readFrame(token)
+  if (kind !== KIND.AP_REQ)
+    throw new MalformedError(`a Kerberos token: one AP-REQ was expected, got kind ${kind}`)
+  return message
+}
+
+export const frameOf = (kind: number, message: Uint8Array): Buffer =>
+  der(TAG.APPLICATION, KERBEROS_OID, Buffer.from([kind, 0]), message)
+
+/** Parts of the checksum of an initiator. */
+export interface GssFlags {
+  /** MD5 of the channel bindings, 16 bytes; none if absent. */
+  bindings?: Uint8Array | undefined
+  /** A KRB-CRED for the service: a ticket by which it acts for the client. */
+  delegated?: Uint8Array | undefined
+}
+
+/** Builds the checksum that asks for a proof of the service, and for sealed and signed messages in sequence. */
+export function flagsChecksum({ bindings, delegated }: GssFlags): Checksum {
+  const head = Buffer.alloc(FLAGS_AT + 4)
+  head.writeUInt32LE(BINDING_BYTES)
+  if (bindings) head.set(bindings.subarray(0, BINDING_BYTES), 4)
+  head.writeUInt32LE(ASKED | (delegated ? FLAG.DELEGATED : 0), FLAGS_AT)
+  if (!delegated) return { type: FLAGS_CHECKSUM, bytes: head }
+  if (delegated.length > MAX_DELEGATED)
+    throw new MalformedError(
+      `a Kerberos KRB-CRED of at most ${MAX_DELEGATED} bytes was expected, got ${delegated.length}`,
+    )
+  const option = Buffer.alloc(4)
+  option.writeUInt16LE(1)
+  option.writeUInt16LE(delegated.length, 2)
+  return { type: FLAGS_CHECKSUM, bytes: Buffer.concat([head, option, delegated]) }
+}
 
 /**
  * Returns whether the client asks for a proof of ours. Bindings to a channel are not judged, and a delegated ticket is
  * left where it is. @throws MalformedError
  */
-export function isMutual(checksum: { type: number; bytes: Uint8Array } | undefined): boolean {
+export function isMutual(checksum: Checksum | undefined): boolean {
   const bytes = checksum && Buffer.from(checksum.bytes)
   if (
     !bytes ||
@@ -59,14 +90,5 @@ export function isMutual(checksum: { type: number; bytes: Uint8Array } | undefin
     throw new MalformedError(
       `a Kerberos authenticator: a checksum of the GSS-API was expected, got type ${checksum?.type ?? 'none'}`,
     )
-  return (bytes.readUInt32LE(FLAGS_AT) & MUTUAL) !== 0
-}
-
-/** Returns whether the initiator has signed the message (4.2.6.1); its sequence number is not judged. */
-export function isSigned({ type, bytes }: Key, message: Uint8Array, mic: Uint8Array): boolean {
-  const header = mic.subarray(0, MIC_HEADER)
-  const found = mic.subarray(MIC_HEADER)
-  if (header.length < MIC_HEADER || !MIC_HEAD.equals(header.subarray(0, MIC_HEAD.length))) return false
-  const made = type.checksum(bytes, USAGE.INITIATOR_SIGN, Buffer.concat([message, header]))
-  return found.length === made.length && timingSafeEqual(found, made)
+  return (bytes.readUInt32LE(FLAGS_AT) & FLAG.MUTUAL) !== 0
 }

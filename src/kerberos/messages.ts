@@ -35,6 +35,9 @@ export const USAGE = {
   TGS_REP: 8,
   AP_AUTHENTICATOR: 11,
   AP_REP: 12,
+  ACCEPTOR_SEAL: 22,
+  ACCEPTOR_SIGN: 23,
+  INITIATOR_SEAL: 24,
   INITIATOR_SIGN: 25,
 } as const
 
@@ -108,40 +111,71 @@ export function asRequest(body: Uint8Array, timestamp?: { key: Key; now: number 
   return message(MESSAGE.AS_REQ, ...(proof ?? []), context(4, body))
 }
 
-/** Builds a TGS-REQ by a ticket and its key. */
-export function tgsRequest(
-  body: Uint8Array,
-  {
-    client,
-    realm,
-    ticket,
-    key,
-    now,
-  }: { client: string; realm: string; ticket: Uint8Array; key: Key; now: number },
+/** Builds a TGS-REQ by a ticket and its key. `now`: milliseconds since the epoch. */
+export function tgsRequest(body: Uint8Array, shown: ShownTicket, now: number): Buffer {
+  const { type, bytes } = shown.key
+  const checksum = { type: type.checksumType, bytes: type.checksum(bytes, USAGE.TGS_BODY, body) }
+  const request = apRequest(shown, { usage: USAGE.TGS_AUTHENTICATOR, options: 0, checksum, now })
+  return message(MESSAGE.TGS_REQ, context(3, sequence(padata(PA.TGS_REQ, request))), context(4, body))
+}
+
+/** A ticket, its owner and its key. */
+export interface ShownTicket {
+  realm: string
+  client: readonly string[]
+  ticket: Uint8Array
+  key: Key
+}
+
+/** The proof beside a shown ticket. */
+export interface ShownProof {
+  /** Usage of the ticket's key. */
+  usage: number
+  options: number
+  checksum: Checksum
+  /** Milliseconds since the epoch. */
+  now: number
+  /** Key for what follows. */
+  key?: Key
+  /** Number of the first message that follows. */
+  first?: number
+}
+
+export interface Checksum {
+  type: number
+  bytes: Uint8Array
+}
+
+/** Builds an AP-REQ, with its authenticator. */
+export function apRequest(
+  { realm, client, ticket, key }: ShownTicket,
+  { usage, options, checksum, now, key: next, first }: ShownProof,
 ): Buffer {
-  const checksum = key.type.checksum(key.bytes, USAGE.TGS_BODY, body)
   const authenticator = der(
     applicationTag(PART.AUTHENTICATOR),
     sequence(
       context(0, integer(VERSION)),
       context(1, text(realm)),
-      context(2, principal(NAME.PRINCIPAL, [client])),
-      context(3, sequence(context(0, integer(key.type.checksumType)), context(1, octets(checksum)))),
+      context(2, principal(NAME.PRINCIPAL, client)),
+      context(3, sequence(context(0, integer(checksum.type)), context(1, octets(checksum.bytes)))),
       context(4, integer((now % 1000) * 1000)),
       context(5, time(now)),
+      ...(next
+        ? [context(6, sequence(context(0, integer(next.type.number)), context(1, octets(next.bytes))))]
+        : []),
+      ...(first === undefined ? [] : [context(7, integer(first))]),
     ),
   )
-  const shown = der(
+  return der(
     applicationTag(MESSAGE.AP_REQ),
     sequence(
       context(0, integer(VERSION)),
       context(1, integer(MESSAGE.AP_REQ)),
-      context(2, flags(0)),
+      context(2, flags(options)),
       context(3, ticket),
-      context(4, encrypted(key, USAGE.TGS_AUTHENTICATOR, authenticator)),
+      context(4, encrypted(key, usage, authenticator)),
     ),
   )
-  return message(MESSAGE.TGS_REQ, context(3, sequence(padata(PA.TGS_REQ, shown))), context(4, body))
 }
 
 /** Reads the answer to an AS-REQ or TGS-REQ. @throws MalformedError */
@@ -159,7 +193,8 @@ export function readKdcAnswer(bytes: Uint8Array, kind: 'AS_REP' | 'TGS_REP'): Kd
   }
 }
 
-function readError(bytes: Uint8Array): KdcError {
+/** @throws MalformedError */
+export function readError(bytes: Uint8Array): KdcError {
   const what = 'Kerberos KRB-ERROR'
   const fields = Fields.ofMessage(bytes, MESSAGE.ERROR, what)
   requireHead(fields, 0, MESSAGE.ERROR, what)

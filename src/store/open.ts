@@ -38,6 +38,7 @@ import { passwordChangePolicyRepository } from './password-change-policies.ts'
 import { personRepository } from './persons.ts'
 import type { PostgresOptions } from './postgres/open.ts'
 import { profileRepository } from './profiles.ts'
+import { providerSessionRepository } from './provider-sessions.ts'
 import { sealedRepository } from './sealed.ts'
 import { secondFactorRepository } from './second-factors.ts'
 import { secretJobRepository } from './secret-jobs.ts'
@@ -164,6 +165,7 @@ function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'reach'>): S
     uploads: uploadRepository(context),
     idempotency: idempotencyRepository(context),
     signIns: signInRepository(context),
+    providerSessions: providerSessionRepository(context),
     tickets: ticketRepository(context),
     invitations: invitationRepository(context),
     lockouts: lockoutRepository(context),

@@ -13,7 +13,12 @@ const byHash = keptQuery((db: Db, tokenHash: Uint8Array) =>
 
 export function signInRepository({ db, newId }: StoreContext): SignInRepository {
   return {
-    begin: (tokenHash, { userId, secretRevision, begin, lastUse, hasFactor }, expired, limits) =>
+    begin: (
+      tokenHash,
+      { userId, secretRevision, begin, lastUse, hasFactor, providerSession },
+      expired,
+      limits,
+    ) =>
       inTransaction(db, async (tx) => {
         let there = await countsOf(tx, userId, expired)
         if (there.hasExpired) {
@@ -32,6 +37,7 @@ export function signInRepository({ db, newId }: StoreContext): SignInRepository 
           begin_time: begin,
           last_use: lastUse,
           has_factor: hasFactor ? 1 : 0,
+          provider_session_id: providerSession ?? null,
         })
       }),
 
@@ -53,9 +59,11 @@ export function signInRepository({ db, newId }: StoreContext): SignInRepository 
       await db.deleteFrom('sign_ins').where('token_hash', '=', tokenHash).execute()
     },
 
-    async endAll() {
-      await db.deleteFrom('sign_ins').execute()
-    },
+    endAll: () =>
+      inTransaction(db, async (tx) => {
+        await tx.deleteFrom('sign_ins').execute()
+        await tx.deleteFrom('provider_sessions').execute()
+      }),
 
     async persons() {
       const rows = db.selectFrom('sign_ins as s').innerJoin('users as u', 'u.id', 's.user_id')
@@ -109,5 +117,6 @@ function signInOf(row: SignInRow): StoredSignIn {
     begin: row.begin_time,
     lastUse: row.last_use,
     ...(row.has_factor !== 0 && { hasFactor: true }),
+    ...(row.provider_session_id !== null && { providerSession: row.provider_session_id }),
   }
 }

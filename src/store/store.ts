@@ -148,6 +148,8 @@ export interface StoredSignIn {
   lastUse: number
   /** Set if a second factor was proved. */
   hasFactor?: true
+  /** Id of the provider's session that it rests on, and with which it ends. */
+  providerSession?: Id
 }
 
 /** Bounds of valid sign-ins by cookie: those begun, or last used, at these times or before have expired. */
@@ -172,9 +174,53 @@ export interface SignInRepository {
   /** Notes a use; an earlier one than is known changes nothing. */
   used(tokenHash: Uint8Array, time: number): Promise<void>
   end(tokenHash: Uint8Array): Promise<void>
+  /** Ends all, and the sessions at providers that they rest on. */
   endAll(): Promise<void>
   /** Returns the persons of domains that are signed in. */
   persons(): Promise<Id[]>
+}
+
+/** A session of a person at a provider of federated sign-in. Times in milliseconds since the epoch. */
+export interface ProviderSession {
+  id: Id
+  userId: Id
+  externalAuthId: Id
+  /** The provider's id of the person: `sub`, or the NameID. */
+  subject: string
+  /** The provider's id of the session: `sid`, or the SessionIndex. Empty if it has said none. */
+  sid: string
+  /** Its tokens, sealed; absent if there are none. */
+  sealed?: Uint8Array
+  begin: number
+  /** When the provider said last that it goes on. */
+  checked: number
+  /** When all ends that rests on it. */
+  ends: number
+}
+
+export interface ProviderSessionRepository {
+  /**
+   * Adds a session, with what `seal` makes for its id. Removes the user's oldest, or the oldest of all, beyond the limits;
+   * with a session go all sign-ins that rest on it.
+   */
+  begin(
+    session: Omit<ProviderSession, 'id' | 'sealed' | 'checked'>,
+    seal: ((id: Id) => Uint8Array) | undefined,
+    limits: { ofUser: number; all: number },
+  ): Promise<Id>
+  find(id: Id): Promise<ProviderSession | undefined>
+  /** Returns those with this subject and this sid, one of which has to be given. */
+  named(externalAuthId: Id, named: { subject?: string; sid?: string }): Promise<ProviderSession[]>
+  /** Returns all, the one that was checked longest ago first. */
+  list(): Promise<ProviderSession[]>
+  /** Whether a sign-in by cookie rests on it. */
+  isSignedIn(id: Id): Promise<boolean>
+  /** Notes that the provider was asked. Returns false if it was removed since. */
+  checked(id: Id, change: { time: number; sealed?: Uint8Array; ends?: number }): Promise<boolean>
+  /** Ends the sign-ins by cookie that rest on it, and forgets its tokens; all else that rests on it goes on. */
+  signOut(id: Id): Promise<void>
+  /** Ends all that rests on it. */
+  remove(id: Id): Promise<boolean>
 }
 
 /** The second factor of a user, enrolled or about to be. Times are milliseconds since the epoch. */
@@ -1000,6 +1046,7 @@ export interface Store {
   checkouts: CheckoutRepository
   idempotency: IdempotencyRepository
   signIns: SignInRepository
+  providerSessions: ProviderSessionRepository
   tickets: TicketRepository
   invitations: InvitationRepository
   lockouts: LockoutRepository

@@ -55,7 +55,7 @@ export async function groundOf(
     const approved =
       isUsable(approval, now) &&
       retrievalTerms(rows, { approved: approval.authorizationId, isOutside, hasFactor })
-    if (approved && approved.needsFactor) throw new FactorRequiredError(approved.authorizationIds)
+    if (approved?.needsFactor) throw new FactorRequiredError(approved.authorizationIds)
     if (approved) return ground(rows, approved, now, { user, apiKey, approval })
   }
   throw approvalRequired()

@@ -19,8 +19,10 @@ import { Tickets } from '../../src/gate/tickets.ts'
 import { Bearers } from '../../src/identity/bearers.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { External } from '../../src/identity/external.ts'
+import { Federated } from '../../src/identity/federated.ts'
 import { sealHash } from '../../src/identity/hashes.ts'
 import { MethodRegistry } from '../../src/identity/methods/registry.ts'
+import { ProviderSessions } from '../../src/identity/provider-sessions.ts'
 import { SecondFactors } from '../../src/identity/second-factor/second-factors.ts'
 import { SharedLockout } from '../../src/identity/shared-lockout.ts'
 import { ShownTickets } from '../../src/identity/shown-tickets.ts'
@@ -151,6 +153,8 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
   )
   // Tickets of a real KDC are of the real time.
   const registry = new MethodRegistry({ store, vault, now: Date.now, onFailure: () => undefined })
+  const external = new External({ store, registry })
+  const providerSessions = new ProviderSessions({ store, vault, now: () => clock.now })
   const api = await createApi({
     store,
     vault,
@@ -162,9 +166,11 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
       store,
       identities,
       registry,
-      external: new External({ store, registry }),
+      external,
     }),
     bearers: new Bearers({ store, registry, now: Date.now }),
+    federated: new Federated({ external, identities, sessions: providerSessions }),
+    providerSessions,
     factors,
     trials: new Trials({ store, registry, now: () => clock.now }),
     audit: heardAudit,

@@ -1,6 +1,6 @@
 /** Every route with every profile, and without sign-in: allowed as the table says. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ROUTES } from '../../src/api/access/routes.ts'
+import { PAGES, ROUTES } from '../../src/api/access/routes.ts'
 import { PROFILES } from '../../src/model/objects.ts'
 import { FACTORY_PROFILES, intersection, reaches } from '../../src/model/profiles.ts'
 import { type Harness, startHarness } from './harness.ts'
@@ -81,11 +81,15 @@ it('has every route of the table, and the table every route', () => {
     const [method = '', path = ''] = route.split(' ')
     expect(h.api.hasRoute({ method: method as 'GET', url: `/api${path}` }), route).toBe(true)
   }
+  for (const page of Object.keys(PAGES)) {
+    const [method = '', url = ''] = page.split(' ')
+    expect(h.api.hasRoute({ method: method as 'GET', url }), page).toBe(true)
+  }
   expect(
     listed
       .match(/\((?:GET|POST|PUT|DELETE|, |HEAD|OPTIONS)+\)/g)
       ?.join('')
       .match(/[A-Z]+/g)
       ?.filter((method) => method !== 'HEAD'),
-  ).toHaveLength(Object.keys(ROUTES).length)
+  ).toHaveLength(Object.keys({ ...ROUTES, ...PAGES }).length)
 })

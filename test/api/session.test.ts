@@ -102,7 +102,7 @@ describe('signing in by password', () => {
     const hash = createHash('sha256').update(token).digest()
     expect(rows.some((row) => hash.equals(row['token_hash'] as Uint8Array))).toBe(true)
     for (const row of rows) {
-      for (const value of Object.values(row)) {
+      for (const value of Object.values(row).filter((one) => one !== null)) {
         const bytes = Buffer.from(typeof value === 'number' ? String(value) : (value as string))
         expect(bytes.includes(token) || bytes.includes(Buffer.from(token, 'base64url'))).toBe(false)
         for (const encoding of ['hex', 'base64url', 'base64', 'latin1'] as const) {

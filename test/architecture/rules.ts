@@ -608,6 +608,9 @@ export const TIERS: readonly Tier[] = [
           'src/store',
         ],
       },
+      'src/pages': {
+        may: ['src/api/access', 'src/api/http', 'src/drawing', 'src/identity'],
+      },
       'src/api': {
         may: [
           'src/api/access',
@@ -619,6 +622,7 @@ export const TIERS: readonly Tier[] = [
           'src/api/schema',
           'src/balancers',
           'src/model',
+          'src/pages',
         ],
       },
       'src/broker': {

@@ -124,7 +124,10 @@ describeWithPeers('a one-time code', [...VIEWERS, 'xdotool', 'oathtool', 'zbarim
     const { broker, password } = desktop
     const [group] = await broker.must<{ id: string }[]>('GET', '/usergroups')
     const all = await broker.must<{ id: string; target_group: string }[]>('GET', '/authorizations')
-    await broker.must('PUT', `/usergroups/${group!.id}`, { second_factor: 'required', second_factor_remember: 600 })
+    await broker.must('PUT', `/usergroups/${group!.id}`, {
+      second_factor: 'required',
+      second_factor_remember: 600,
+    })
     for (const { id } of all) await broker.must('PUT', `/authorizations/${id}`, { second_factor: 'required' })
     const size = { width: 800, height: 600 }
     const rdp = () => xfreerdp(screen, { port: broker.ports.rdp!, user: 'ops1', password }, [], size)

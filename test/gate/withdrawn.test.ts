@@ -681,7 +681,7 @@ describe('a review without a word from who wrote', () => {
     expect(notices).toEqual([])
     world.clock.now += 1
     await world.gate.review()
-    const reason = 'the user, the API key or the certificate of the sign-in has expired'
+    const reason = 'the user, or the key, token or certificate of the sign-in, has expired'
     expect(notices).toEqual([{ type: 'stop', session, reason }])
     expect(await events('session.kill')).toMatchObject([{ session, reason }])
     await world.gate.review()

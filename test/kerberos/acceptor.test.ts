@@ -104,19 +104,22 @@ test.each([
   const accepted = acceptToken(firstToken(subkey ? { subkey } : {}), optionsOf())
   const key = subkey ?? SESSION_KEY
   const message = Buffer.from('session and user')
-  const micOf = (head: number[], usage = 25) => {
-    const header = Buffer.from([...head, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 1])
+  const micOf = (head: number[], usage = 25, number = 0) => {
+    const header = Buffer.from([...head, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, number])
     return Buffer.concat([header, key.type.checksum(key.bytes, usage, Buffer.concat([message, header]))])
   }
   const mic = micOf([4, 4, 0])
-  expect(accepted.isSigned(message, mic)).toBe(true)
-  expect(accepted.isSigned(Buffer.from('session and root'), mic)).toBe(false)
-  expect(accepted.isSigned(message, micOf([4, 4, 1]))).toBe(false)
-  expect(accepted.isSigned(message, micOf([4, 4, 0], 23))).toBe(false)
+  const { tokens } = accepted
+  expect(tokens.isSigned(Buffer.from('session and root'), mic)).toBe(false)
+  expect(tokens.isSigned(message, micOf([4, 4, 1]))).toBe(false)
+  expect(tokens.isSigned(message, micOf([4, 4, 0], 23))).toBe(false)
   for (const end of [0, 8, 16, mic.length - 1])
-    expect(accepted.isSigned(message, mic.subarray(0, end))).toBe(false)
+    expect(tokens.isSigned(message, mic.subarray(0, end))).toBe(false)
+  expect(tokens.isSigned(message, mic)).toBe(true)
+  expect(tokens.isSigned(message, mic)).toBe(false)
+  const next = micOf([4, 4, 0], 25, 1)
   accepted.close()
-  expect(accepted.isSigned(message, mic)).toBe(false)
+  expect(tokens.isSigned(message, next)).toBe(false)
 })
 
 const WINDOWS = Buffer.from('06092a864882f712010202', 'hex')

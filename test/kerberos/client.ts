@@ -5,6 +5,7 @@ import { encryptionType } from '../../src/kerberos/encryption.ts'
 import { applicationTag, flags, text, time } from '../../src/kerberos/fields.ts'
 import { KERBEROS_OID } from '../../src/kerberos/gss.ts'
 import { encrypted, type Key, principal, USAGE } from '../../src/kerberos/messages.ts'
+import type { HeldTicket } from '../../src/kerberos/requests.ts'
 
 export const keyOf = (byte: number, number = 18): Key => {
   const type = encryptionType(number)!
@@ -36,27 +37,22 @@ export interface Shown {
   micros?: number
 }
 
-export function firstToken(shown: Shown = {}): Buffer {
+const keyField = (one: Key) => sequence(context(0, integer(one.type.number)), context(1, octets(one.bytes)))
+
+/** Builds a ticket as the KDC would. */
+function ticketOf(shown: Shown): Buffer {
   const {
     realm = 'LAB',
     clientRealm = realm,
     client = ['alice'],
-    prover = client,
     service = ['HTTP', 'bastion'],
     key = SERVICE_KEY,
     version = 3,
     session = SESSION_KEY,
-    subkey,
-    made = NOW,
     begin = NOW - 1000,
     end = NOW + 600_000,
     ticketFlags = 0,
-    options = 0,
-    gssFlags = 2,
-    checksumType = 0x8003,
-    micros = 5,
   } = shown
-  const keyField = (one: Key) => sequence(context(0, integer(one.type.number)), context(1, octets(one.bytes)))
   const part = der(
     applicationTag(3),
     sequence(
@@ -69,7 +65,7 @@ export function firstToken(shown: Shown = {}): Buffer {
       context(7, time(end)),
     ),
   )
-  const ticket = der(
+  return der(
     applicationTag(1),
     sequence(
       context(0, integer(5)),
@@ -85,6 +81,28 @@ export function firstToken(shown: Shown = {}): Buffer {
       ),
     ),
   )
+}
+
+/** A ticket as its client holds it. */
+export function heldTicket(): HeldTicket {
+  const key = { ...SESSION_KEY, bytes: Buffer.from(SESSION_KEY.bytes) }
+  return { realm: 'LAB', client: ['alice'], ticket: ticketOf({}), key }
+}
+
+export function firstToken(shown: Shown = {}): Buffer {
+  const {
+    realm = 'LAB',
+    clientRealm = realm,
+    client = ['alice'],
+    prover = client,
+    session = SESSION_KEY,
+    subkey,
+    made = NOW,
+    options = 0,
+    gssFlags = 2,
+    checksumType = 0x8003,
+    micros = 5,
+  } = shown
   const checksum = Buffer.alloc(24)
   checksum.writeUInt32LE(16)
   checksum.writeUInt32LE(gssFlags, 20)
@@ -106,7 +124,7 @@ export function firstToken(shown: Shown = {}): Buffer {
       context(0, integer(5)),
       context(1, integer(14)),
       context(2, flags(options)),
-      context(3, ticket),
+      context(3, ticketOf(shown)),
       context(4, encrypted(session, USAGE.AP_AUTHENTICATOR, authenticator)),
     ),
   )

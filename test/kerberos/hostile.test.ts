@@ -3,11 +3,14 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { context, der, integer, octets, sequence } from '../../proxies/bytes/der.ts'
 import { MalformedError } from '../../proxies/bytes/malformed.ts'
-import { encryptionType } from '../../src/kerberos/encryption.ts'
+import { encryptionType, IntegrityError } from '../../src/kerberos/encryption.ts'
+import { apReply, readApReply } from '../../src/kerberos/exchange.ts'
 import { text, time } from '../../src/kerberos/fields.ts'
+import { frameOf, KIND, readFrame } from '../../src/kerberos/gss.ts'
 import { readKeytab } from '../../src/kerberos/keytab.ts'
 import { asRequest, readKdcAnswer, readTicket, requestBody } from '../../src/kerberos/messages.ts'
 import { provePassword } from '../../src/kerberos/password.ts'
+import { keyOf } from './client.ts'
 import { keytabOf } from './keytab.ts'
 
 const entry = { realm: 'LAB', components: ['host', 'b'], version: 300, type: 18, key: Buffer.alloc(32, 9) }
@@ -86,6 +89,16 @@ test('altered bytes are refused as malformed', () => {
         { numRuns: 300 },
       )
   fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), calm(readTicket)), { numRuns: 300 })
+  fc.assert(fc.property(altered(frameOf(KIND.ERROR, error)), calm(readFrame)), { numRuns: 300 })
+  const sealed = apReply({ time: 0, micros: 5 }, keyOf(7), 3)
+  const readReply = (bytes: Uint8Array) => {
+    try {
+      readApReply(bytes, keyOf(7))
+    } catch (caught) {
+      if (!(caught instanceof IntegrityError)) throw caught
+    }
+  }
+  fc.assert(fc.property(altered(sealed), calm(readReply)), { numRuns: 300 })
 })
 
 test('a KDC that wants RC4, or asks again and again, proves nothing', async () => {

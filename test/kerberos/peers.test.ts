@@ -1,19 +1,23 @@
-/** Tickets of MIT's KDC, shown by MIT's GSS-API to our acceptor. */
+/** Tickets of MIT's KDC, shown by MIT's GSS-API to our acceptor, and by us to MIT's. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Kdc } from '../../src/identity/methods/kerberos/kdc.ts'
 import { acceptToken } from '../../src/kerberos/acceptor.ts'
+import { Initiator } from '../../src/kerberos/initiator.ts'
 import { type KeytabEntry, readKeytab } from '../../src/kerberos/keytab.ts'
 import { acceptNegotiate } from '../../src/kerberos/negotiate.ts'
 import { Replays } from '../../src/kerberos/replays.ts'
+import { firstTicket, serviceTicket } from '../../src/kerberos/requests.ts'
 import { type MitKdc, REALM, startKdc } from '../peers/kerberos.ts'
 import { describeWithPeers, findProgram } from '../peers/program.ts'
 
-const SCRIPT = join(import.meta.dirname, '../peers/gssapi_client.py')
+const PEERS = join(import.meta.dirname, '../peers')
 let kdc: MitKdc
 let keys: KeytabEntry[]
+let keytabFile: string
 
 describeWithPeers('tickets', ['krb5kdc', 'kdb5_util', 'kadmin.local', 'kinit', 'python3-gssapi'], () => {
   beforeAll(async () => {
@@ -22,6 +26,11 @@ describeWithPeers('tickets', ['krb5kdc', 'kdb5_util', 'kadmin.local', 'kinit', '
     await kdc.admin('addprinc -randkey HTTP/localhost')
     keys = readKeytab(Buffer.from(await kdc.keytab('HTTP/localhost'), 'base64'))
     await kdc.ticketOf('alice', 'Alice-Pass1')
+    await kdc.admin('addprinc -randkey host/new.lab.test')
+    await kdc.admin('addprinc -e aes128-sha2:normal -randkey host/old.lab.test')
+    keytabFile = kdc.file('services')
+    for (const service of ['host/new.lab.test', 'host/old.lab.test'])
+      await kdc.admin(`ktadd -k ${keytabFile} ${service}`)
   }, 60_000)
   afterAll(async () => {
     await kdc?.stop()
@@ -31,19 +40,74 @@ describeWithPeers('tickets', ['krb5kdc', 'kdb5_util', 'kadmin.local', 'kinit', '
     ['kerberos', acceptToken],
     ['spnego', acceptNegotiate],
   ])('%s: each side proves itself, and the client signs', async (mechanism, accept) => {
-    const child = spawn(findProgram('python3'), [SCRIPT, 'HTTP@localhost', mechanism], { env: kdc.env })
+    const child = spawn(
+      findProgram('python3'),
+      [join(PEERS, 'gssapi_client.py'), 'HTTP@localhost', mechanism],
+      { env: kdc.env },
+    )
     const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
     const said = async () => Buffer.from((await lines.next()).value ?? '', 'base64')
     const options = { realm: REALM, service: 'HTTP', keys, replays: new Replays(0), now: Date.now }
     const token = await said()
-    const { client, answer, isSigned } = accept(token, options)
+    const { client, answer, tokens } = accept(token, options)
     expect(client).toEqual(['alice'])
     expect(() => accept(token, options)).toThrow('shown before')
     child.stdin.end(`${answer!.toString('base64')}\n`)
     const mic = await said()
-    expect(isSigned(Buffer.from('session and user'), mic)).toBe(true)
-    expect(isSigned(Buffer.from('session and root'), mic)).toBe(false)
+    expect(tokens.isSigned(Buffer.from('session and root'), mic)).toBe(false)
+    expect(tokens.isSigned(Buffer.from('session and user'), mic)).toBe(true)
     if (child.exitCode === null) await once(child, 'exit')
     expect(child.exitCode).toBe(0)
+  })
+
+  test.each(['host/old.lab.test', 'host/new.lab.test'])(
+    '%s takes our ticket, and our messages',
+    async (service) => {
+      const kdcClient = new Kdc({ host: '127.0.0.1', port: kdc.port, timeoutMs: 10_000 })
+      const access = {
+        now: Date.now,
+        ask: (request: Uint8Array) => kdcClient.ask(request, new AbortController().signal),
+      }
+      const login = { realm: REALM, userName: 'alice', password: Buffer.from('Alice-Pass1') }
+      const first = await firstTicket(login, access)
+      const initiator = new Initiator({
+        ticket: await serviceTicket(first, service.split('/'), access),
+        now: Date.now,
+      })
+      const child = spawn(findProgram('python3'), [join(PEERS, 'gssapi_acceptor.py')], {
+        env: { ...kdc.env, KRB5_KTNAME: keytabFile, KRB5RCACHETYPE: 'none' },
+      })
+      const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
+      const exchanged = async (token?: Uint8Array) => {
+        if (token) child.stdin.write(`${Buffer.from(token).toString('base64')}\n`)
+        return Buffer.from((await lines.next()).value ?? '', 'base64')
+      }
+      const tokens = initiator.step(await exchanged(initiator.start()))
+      expect((await exchanged()).toString()).toBe(`alice@${REALM}`)
+      for (const text of ['secret', '', 'x'.repeat(2000)])
+        expect(tokens.unwrap(await exchanged(tokens.wrap(Buffer.from(text))))?.toString()).toBe(
+          text === 'secret' ? 'terces' : text,
+        )
+      const message = Buffer.from('session and user')
+      expect(tokens.isSigned(message, await exchanged(tokens.sign(message)))).toBe(true)
+      if (child.exitCode === null) await once(child, 'exit')
+      expect(child.exitCode).toBe(0)
+    },
+  )
+
+  test('the KDC says what it refuses', async () => {
+    const kdcClient = new Kdc({ host: '127.0.0.1', port: kdc.port, timeoutMs: 10_000 })
+    const ask = (request: Uint8Array) => kdcClient.ask(request, new AbortController().signal)
+    const login = { realm: REALM, userName: 'alice', password: Buffer.from('Alice-Pass1') }
+    const access = { now: Date.now, ask }
+    const first = await firstTicket(login, access)
+    await expect(serviceTicket(first, ['host', 'other.lab.test'], access)).rejects.toMatchObject({
+      code: 7,
+      isOfService: true,
+    })
+    await expect(firstTicket({ ...login, password: Buffer.from('wrong') }, access)).rejects.toMatchObject({
+      code: 24,
+      isOfService: false,
+    })
   })
 })

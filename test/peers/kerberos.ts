@@ -13,6 +13,8 @@ export interface MitKdc {
   env: NodeJS.ProcessEnv
   /** Runs a command of kadmin.local. */
   admin(command: string): Promise<string>
+  /** Path of a file in the KDC's folder, which is removed with it. */
+  file(name: string): string
   /** Exports the keys of a principal anew, as base64 of a keytab. */
   keytab(principal: string): Promise<string>
   /** Gets a first ticket, for the programs in `env`. */
@@ -76,6 +78,7 @@ ${REALM} = {
     port,
     env,
     admin,
+    file: (name) => join(folder, name),
     keytab: async (principal) => {
       const file = join(folder, 'keytab')
       rmSync(file, { force: true })

@@ -3,7 +3,7 @@ import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { NO_CONDITIONS } from '../../src/model/conditions.ts'
 import { openStore } from '../../src/store/open.ts'
-import { newApproval, newUser, smallEstate } from './fixture.ts'
+import { newApproval, newExternalAuth, newUser, smallEstate } from './fixture.ts'
 import { type TemporaryStore, temporaryStore } from './temp.ts'
 
 /** Tables with rights: the kind of object that a row is about, and the column of its id. */
@@ -32,6 +32,7 @@ const RIGHTS: Readonly<Record<string, readonly [kind: string, column?: string]>>
   connection_policies: ['everyone'],
   approvals: ['approval', 'id'],
   approval_answers: ['approval', 'approval_id'],
+  provider_sessions: ['user', 'user_id'],
 }
 
 /** Tables on which no right of what runs rests, and why not. */
@@ -118,6 +119,12 @@ async function everything(): Promise<void> {
   const asked = await store.approvals.create(newApproval(estate, 1), { ofUser: 10, all: 10 })
   const given = { userId: chief.id, userName: 'chief', approved: true, comment: '', time: 2, apiKey: '' }
   await store.approvals.answer(asked!.id, given)
+  const auth = await store.externalAuths.create(newExternalAuth('login'))
+  await store.providerSessions.begin(
+    { userId: user.id, externalAuthId: auth.id, subject: 's', sid: '', begin: 0, ends: 1 },
+    undefined,
+    { ofUser: 1, all: 1 },
+  )
   await store.apiKeys.create({ keyName: 'key', profile: 'user', ipSource: [], createdAt: 0, actsFor })
 }
 

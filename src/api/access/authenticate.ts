@@ -38,6 +38,16 @@ export async function authenticate(context: Context, request: FastifyRequest): P
   return byCookie(context, request, token)
 }
 
+/**
+ * Returns the caller of a page, by the cookie alone: other headers that sign in are for programs.
+ * @throws ApiError `authentication_required`
+ */
+export async function authenticateBrowser(context: Context, request: FastifyRequest): Promise<Caller> {
+  const token = request.cookies[SESSION_COOKIE]
+  if (token === undefined) throw new ApiError('authentication_required')
+  return await byCookie(context, request, token)
+}
+
 /** Returns the text of a header's bytes, which Node shows as Latin-1: UTF-8 if they are that, else Latin-1. */
 function textOf(header: string): string {
   const bytes = Buffer.from(header, 'latin1')
@@ -48,11 +58,15 @@ async function byCookie({ deps, signIns }: Context, request: FastifyRequest, tok
   const now = deps.clock()
   const signIn = await signIns.use(token, now)
   const user = signIn && (await deps.store.users.find(signIn.userId))
-  const proof = user && earlierProof(user, signIn.secretRevision)
+  const providerSession = signIn?.providerSession
+  const bounds = providerSession === undefined ? {} : { providerSession }
+  const proof = user && earlierProof(user, signIn.secretRevision, bounds)
   const mayStay =
     proof &&
     signIn.secretRevision === (user.secretRevision ?? 0) &&
-    !flawOfStanding(user, addressOf(request), now)
+    !flawOfStanding(user, addressOf(request), now) &&
+    (providerSession === undefined ||
+      now < ((await deps.store.providerSessions.find(providerSession))?.ends ?? 0))
   if (!mayStay) {
     if (signIn) await signIns.end(token)
     throw new ApiError('authentication_required')

@@ -27,8 +27,12 @@ export async function requireFactor(
   const rules = await store.secondFactors.rulesOf(authorizationIds)
   if (!rules) return
   const source = addressOf(request)
-  const where = { source, owner: `HTTPS ${source}`, firstFactor: firstFactorOf(basisOf(request).proof) }
-  const outcome = await identities.further({ user }, where, rules)
+  const { proof } = basisOf(request)
+  const where = { source, owner: `HTTPS ${source}`, firstFactor: firstFactorOf(proof) }
+  const session = proof.method === 'password' ? proof.providerSession : undefined
+  // The sign-in that the answer makes ends with the provider's session, too.
+  const proved = { user, ...(session !== undefined && { providerSession: session }) }
+  const outcome = await identities.further(proved, where, rules)
   const same = { protocol: 'HTTPS', user: user.userName }
   switch (outcome.result) {
     case 'accepted':

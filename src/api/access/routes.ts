@@ -141,6 +141,26 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'GET /sessions/:ref/recording.webm': needs('recordings', 'view'),
 }
 
+export type PageNeed =
+  /** No sign-in. */
+  | 'public'
+  /** No sign-in, and other sites may send a form: providers of identities do. The page has to judge what comes. */
+  | 'foreign'
+  /** A sign-in by cookie; without one, the sign-in page is shown. */
+  | 'signed_in'
+
+/** `METHOD /path` of each page, which is beside the API. */
+export const PAGES: Readonly<Record<string, PageNeed>> = {
+  'GET /': 'public',
+  'GET /pages/style.css': 'public',
+  'GET /pages/icon.svg': 'public',
+  'GET /signin': 'public',
+  'POST /signin': 'public',
+  'GET /signin/negotiate': 'public',
+  'POST /signout': 'public',
+  'GET /account': 'signed_in',
+}
+
 /** Converts `get`, `/devices/{device}` of the OpenAPI document to `GET /devices/:device` of this table. */
 export function routeOf(method: string, path: string): string {
   return `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`

@@ -15,6 +15,7 @@ import {
 } from '../http/limits.ts'
 
 type Proven = Pick<User, 'id' | 'secretRevision'>
+type Details = Pick<StoredSignIn, 'hasFactor' | 'providerSession'>
 
 const TOKEN_BYTES = 32
 
@@ -29,9 +30,9 @@ export class SignIns {
 
   /**
    * Returns a new token for a user that has just been authenticated. Removes the user's oldest one if there
-   * are too many. `hasFactor`: a second factor was proved.
+   * are too many.
    */
-  async begin(user: Proven, now: number, hasFactor?: true): Promise<string> {
+  async begin(user: Proven, now: number, { hasFactor, providerSession }: Details = {}): Promise<string> {
     const token = Buffer.from(this.#randomBytes(TOKEN_BYTES)).toString('base64url')
     const signIn = {
       userId: user.id,
@@ -39,6 +40,7 @@ export class SignIns {
       begin: now,
       lastUse: now,
       ...(hasFactor && { hasFactor }),
+      ...(providerSession !== undefined && { providerSession }),
     }
     const expired = { begin: now - SIGN_IN_LIFETIME, lastUse: now - SIGN_IN_IDLE }
     const limits = { ofUser: MAX_SIGN_INS_PER_USER, all: MAX_SIGN_INS }

@@ -5,6 +5,12 @@
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from './errors.ts'
 
+/** Whether a browser opens the URL in a tab of its own, by a link of any site: not for a frame, a picture or a script. */
+export function isLinkFollowed({ headers, method }: FastifyRequest): boolean {
+  const isRead = method === 'GET' || method === 'HEAD'
+  return isRead && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document'
+}
+
 /** @throws ApiError `cross_site` */
 export function refuseCrossSite(request: FastifyRequest): void {
   const site = request.headers['sec-fetch-site']

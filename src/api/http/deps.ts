@@ -20,7 +20,9 @@ import type { TicketOffice } from '../../gate/ticket-office.ts'
 import type { Basis } from '../../identity/basis.ts'
 import type { Bearers } from '../../identity/bearers.ts'
 import type { Identities } from '../../identity/chain.ts'
+import type { Federated } from '../../identity/federated.ts'
 import type { PasswordHasher } from '../../identity/password.ts'
+import type { ProviderSessions } from '../../identity/provider-sessions.ts'
 import type { SecondFactors } from '../../identity/second-factor/second-factors.ts'
 import type { ShownTickets } from '../../identity/shown-tickets.ts'
 import type { Trials } from '../../identity/trials.ts'
@@ -76,6 +78,8 @@ export interface ApiDeps {
   >
   identities: Pick<Identities, 'authenticate' | 'answer' | 'abandon' | 'further'>
   bearers: Pick<Bearers, 'judge'>
+  federated: Federated
+  providerSessions: ProviderSessions
   shownTickets: Pick<ShownTickets, 'areTaken' | 'negotiate'>
   trials: Pick<Trials, 'ofAuth' | 'ofDomain'>
   factors: Pick<SecondFactors, 'statusOf' | 'begin' | 'confirm' | 'renew' | 'remove'>

@@ -163,20 +163,23 @@ const LOGGED: readonly ErrorCode[] = ['internal', 'object_store_unavailable', 's
 /** Codes with which a client may try again soon. */
 const PASSING: readonly ErrorCode[] = ['busy', 'audit_unavailable', 'store_unavailable']
 
-/** Sends the error; logs only the broker's own failures, which are never shown. */
-export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+/** Converts an error for an answer; logs only the broker's own failures, which are never shown. */
+export function noteError(error: unknown, request: FastifyRequest, reply: FastifyReply): ApiError {
   const isClients = isGone(request) && error === request.raw.errored
   const known = isClients ? new ApiError('request_timeout') : apiErrorOf(error)
   if (isClients) request.log.debug('the client went away before its request was whole')
   if (LOGGED.includes(known.code) && known !== error) request.log.error({ err: error }, 'the request failed')
   if (PASSING.includes(known.code)) reply.header('retry-after', '5')
+  return known
+}
+
+/** Sends the error as JSON. */
+export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const { code, details, challenge, status } = noteError(error, request, reply)
   reply
-    .code(known.status)
+    .code(status)
     .type('application/json')
-    .send({
-      ...errorBody(known.code, known.details),
-      ...(known.challenge && { challenge: known.challenge }),
-    })
+    .send({ ...errorBody(code, details), ...(challenge && { challenge }) })
 }
 
 /** Answers bytes that are no HTTP request, below Fastify. */

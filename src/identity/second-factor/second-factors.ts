@@ -12,6 +12,7 @@ import type {
 import { type BasisProof, firstFactorOf, passwordProof } from '../basis.ts'
 import type { HashSeal } from '../hashes.ts'
 import type { MethodPrompt } from '../methods/method.ts'
+import type { RoundForm } from '../round-form.ts'
 import type { Proved, Refusal } from '../sign-in.ts'
 import type { Step } from '../steps.ts'
 import { newRecoveryCodes, recoveryDigest } from './recovery.ts'
@@ -157,7 +158,8 @@ export class SecondFactors {
   }
 
   #ask(proved: Proved, remembering: FactorPlace | undefined): Step<Proved> {
-    return asking({ message: '' }, { text: PROMPT, echo: false }, async (answer) => {
+    const shown = { message: '', form: { kind: 'code' } } as const
+    return asking(shown, { text: PROMPT, echo: false }, async (answer) => {
       const verdict = await this.#judge(proved.user.id, answer, true)
       if ('flaw' in verdict) return { result: 'rejected', reason: verdict.flaw }
       const { left } = verdict
@@ -174,9 +176,10 @@ export class SecondFactors {
 
   /** Asks for the first code of a new authenticator, which proves nothing yet: the secret has just been shown. */
   #askFirst(proved: Proved, source: string, enrolment: Enrolment, tries: number): Step<Proved> {
-    const message =
-      tries === FIRST_TRIES ? inviting(enrolment) : 'This is not its current code: try the next one.'
-    const shown = { message, uri: enrolment.uri }
+    const isAgain = tries < FIRST_TRIES
+    const message = isAgain ? 'This is not its current code: try the next one.' : inviting(enrolment)
+    const form = { kind: 'enrol', secret: enrolment.secret, isAgain } as const
+    const shown = { message, uri: enrolment.uri, form }
     return asking(shown, { text: 'First code: ', echo: false }, async (answer) => {
       const codes = newRecoveryCodes()
       const confirmed = answer && (await this.#firstOf(proved.user.id, answer, codes))
@@ -189,7 +192,8 @@ export class SecondFactors {
   /** Shows the recovery codes. The enrolment counts once they were seen. */
   #askNoted(proved: Proved, source: string, codes: readonly string[], confirmed: Confirmed): Step<Proved> {
     const message = `Each of these signs you in once without the authenticator. Note them down:\n${codes.join('  ')}`
-    return asking({ message }, { text: 'Enter goes on: ', echo: true }, async () => {
+    const form = { kind: 'recovery_codes', codes } as const
+    return asking({ message, form }, { text: 'Enter goes on: ', echo: true }, async () => {
       const still = await this.#still({ ...proved, hasFactor: true })
       if (still.result !== 'accepted') return still
       await this.onEnrolled(proved.user, source)
@@ -252,7 +256,7 @@ export class SecondFactors {
 }
 
 function asking(
-  shown: { message: string; uri?: string },
+  shown: { message: string; uri?: string; form?: RoundForm },
   prompt: MethodPrompt,
   next: (answer: Secret | undefined) => Promise<Step<Proved>>,
 ): Step<Proved> {

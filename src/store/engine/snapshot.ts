@@ -4,6 +4,7 @@ import { backup, DatabaseSync } from 'node:sqlite'
 import { TRIGGERS as FIRST } from '../migrations/0021-changes.ts'
 import { TRIGGERS as OF_TIMEFRAMES } from '../migrations/0026-timeframes.ts'
 import { TRIGGERS as OF_APPROVALS } from '../migrations/0027-approvals.ts'
+import { TRIGGERS as OF_PROVIDER_SESSIONS } from '../migrations/0045-provider-sessions.ts'
 import { StoreError } from './errors.ts'
 
 /** The triggers that a database has from each migration on, with a table that it has made. */
@@ -11,6 +12,7 @@ const TRIGGERS = [
   { table: 'changes', triggers: FIRST },
   { table: 'timeframes', triggers: OF_TIMEFRAMES },
   { table: 'approvals', triggers: OF_APPROVALS },
+  { table: 'provider_sessions', triggers: OF_PROVIDER_SESSIONS },
 ]
 
 /** Pages copied in one turn of the event loop. */

@@ -241,6 +241,19 @@ export interface SignInRow {
   begin_time: number
   last_use: number
   has_factor: Flag
+  provider_session_id: string | null
+}
+
+export interface ProviderSessionRow {
+  id: string
+  user_id: string
+  external_auth_id: string
+  subject: string
+  sid: string
+  sealed: Uint8Array | null
+  begin_time: number
+  checked_time: number
+  end_time: number
 }
 
 export interface TicketRow {
@@ -491,6 +504,7 @@ export interface Schema {
   idempotency_keys: IdempotencyRow
   idempotency_claims: IdempotencyClaimRow
   sign_ins: SignInRow
+  provider_sessions: ProviderSessionRow
   tickets: TicketRow
   invitations: InvitationRow
   second_factors: SecondFactorRow

@@ -3,7 +3,8 @@ import { Buffer } from 'node:buffer'
 import { createSocket } from 'node:dgram'
 import { lookup } from 'node:dns/promises'
 import { connect, isIP } from 'node:net'
-import { provePassword, readErrorCode } from '../../../kerberos/password.ts'
+import { provePassword } from '../../../kerberos/password.ts'
+import { readErrorCode } from '../../../kerberos/requests.ts'
 
 export const KDC_PORT = 88
 /** Longest request that is sent as a datagram. */
