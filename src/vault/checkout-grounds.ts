@@ -52,9 +52,8 @@ export async function groundOf(
   const { isOutside } = terms
   const object = { userId: user.id, kind: 'checkout', serviceId: '', accountId, login: '' } as const
   for (const approval of await store.approvals.ofUser(object, 'accepted')) {
-    const approved =
-      isUsable(approval, now) &&
-      retrievalTerms(rows, { approved: approval.authorizationId, isOutside, hasFactor })
+    if (!isUsable(approval, now)) continue
+    const approved = retrievalTerms(rows, { approved: approval.authorizationId, isOutside, hasFactor })
     if (approved?.needsFactor) throw new FactorRequiredError(approved.authorizationIds)
     if (approved) return ground(rows, approved, now, { user, apiKey, approval })
   }
