@@ -7,6 +7,7 @@ import { External } from '../identity/external.ts'
 import { Federated } from '../identity/federated.ts'
 import { sealClearHashes } from '../identity/hashes.ts'
 import { MethodRegistry } from '../identity/methods/registry.ts'
+import { Offline } from '../identity/offline.ts'
 import { PasswordHasher } from '../identity/password.ts'
 import { PasswordPolicy } from '../identity/policy.ts'
 import { ProviderSessions } from '../identity/provider-sessions.ts'
@@ -58,7 +59,8 @@ export async function openFoundation(
     const passwords = new PasswordHasher({ policy: new PasswordPolicy(config.passwords) })
     const methods = new MethodRegistry({ store, vault, now: Date.now, onFailure: onServerFailure })
     const factors = new SecondFactors({ store, vault, now: Date.now })
-    const external = new External({ store, registry: methods })
+    const offline = new Offline({ store, vault, passwords, now: Date.now })
+    const external = new External({ store, registry: methods, offline })
     const identities = new Identities(
       store.users,
       passwords,

@@ -48,7 +48,9 @@ export async function recordSuccess(
   const { user, by } = proved
   const { userName, profile } = user
   await audit.record('auth.success', { ...fields, ...(by && serverFields(by)), user: userName, profile })
-  await recordDetails(audit, clientOf(fields, userName), proved)
+  const same = clientOf(fields, userName)
+  if (proved.isOffline) await audit.record('auth.offline', { ...same, ...(by && serverFields(by)) })
+  await recordDetails(audit, same, proved)
 }
 
 /** Records the second factor of a user that had signed in without, or what counts for one. */

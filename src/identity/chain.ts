@@ -398,7 +398,8 @@ export class Identities {
   async #accept(attempt: BegunAttempt, proved: Proved, source: string): Promise<Outcome> {
     const flaw = flawOfStanding(proved.user, source, this.#now())
     if (flaw) return await this.#attempts.reject(attempt, flaw)
-    if (await this.#attempts.accept(attempt)) return { result: 'accepted', ...proved }
-    return await this.#attempts.reject(attempt, 'locked')
+    if (!(await this.#attempts.accept(attempt))) return await this.#attempts.reject(attempt, 'locked')
+    await this.#users.noteSignIn(proved.user.id, this.#now())
+    return { result: 'accepted', ...proved }
   }
 }

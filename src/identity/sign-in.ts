@@ -76,6 +76,8 @@ export interface Proved {
   by?: readonly string[]
   /** Id of the session at the provider of a federated sign-in, with which all ends that rests on the sign-in. */
   providerSession?: Id
+  /** Set if no server could judge, and an earlier proof has counted. */
+  isOffline?: true
   /** Recovery codes that are left; absent if none was used up. */
   recoveryCodesLeft?: number
   /** Set if no one-time code was asked for, since one was right from the same address. */

@@ -41,6 +41,7 @@ import * as rememberedFactors from './migrations/0036-remembered-factors.ts'
 import * as keysAsFactors from './migrations/0037-keys-as-factors.ts'
 import * as onePerson from './migrations/0038-one-person.ts'
 import * as authorizationFactors from './migrations/0041-authorization-factors.ts'
+import * as offlineProofs from './migrations/0042-offline-proofs.ts'
 import * as providerSessions from './migrations/0045-provider-sessions.ts'
 
 /** In order; a released migration is never changed, only followed. */
@@ -82,6 +83,7 @@ export const MIGRATIONS: readonly Migration[] = [
   keysAsFactors,
   onePerson,
   authorizationFactors,
+  offlineProofs,
   providerSessions,
 ]
 

@@ -56,6 +56,7 @@ export function personRepository({ db, newId }: StoreContext): PersonRepository 
     suspend: async (id) => {
       const rows = db.updateTable('users').set({ is_disabled: 1 }).where('id', '=', id)
       await rows.where('auth_domain_id', 'is not', null).execute()
+      await db.deleteFrom('offline_proofs').where('user_id', '=', id).execute()
     },
 
     remove: async (id) => {
@@ -114,7 +115,7 @@ async function rowOf(
 ): Promise<Row | undefined> {
   if (stableId !== undefined) return (await byStableId(from, domainId, stableId))[0]
   return (await byName(from, nameKey(name))).find(
-    (row) => row.auth_domain_id === domainId && row.stable_id === '',
+    (row) => row.auth_domain_id === domainId && row.stable_id === '' && row.user_name === name,
   )
 }
 
@@ -159,6 +160,8 @@ async function signIn(
   const [holder] = await byName(tx, nameKey(name))
   if (holder && holder.id !== old?.id) {
     if (holder.auth_domain_id !== domainId) return undefined
+    // Without an id the name is all that tells persons apart: another spelling may be another one.
+    if (person.stableId === undefined) return undefined
     await tx.deleteFrom('users').where('id', '=', holder.id).execute()
   }
   if (await likeRow(tx, name, old?.id)) return undefined

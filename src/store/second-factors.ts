@@ -41,6 +41,8 @@ const remembered = keptQuery((db: Db, userId: Id, address: string, firstFactor: 
     .where('first_factor', '=', firstFactor),
 )
 
+const FORGIVEN = { tries: 0, failed: 0 }
+
 /** Places of one user where no code is asked for. */
 const MAX_PLACES = 16
 
@@ -56,6 +58,7 @@ export function secondFactorRepository({ db }: StoreContext): SecondFactorReposi
           lastStep: row.last_step,
           drift: row.drift,
           recoveryCodes: row.codes,
+          failed: row.failed,
         }
       )
     },
@@ -117,7 +120,7 @@ export function secondFactorRepository({ db }: StoreContext): SecondFactorReposi
     },
 
     async begin(userId, sealed, time) {
-      const fresh = { sealed, begun: time, last_step: -1, drift: 0, tries: 0, tried: 0 }
+      const fresh = { sealed, begun: time, last_step: -1, drift: 0, tries: 0, tried: 0, failed: 0 }
       const rows = await db
         .insertInto('second_factors')
         .values({ user_id: userId, ...fresh, enrolled: null })
@@ -134,7 +137,11 @@ export function secondFactorRepository({ db }: StoreContext): SecondFactorReposi
       const isOver = sql<boolean>`(tried <= ${now - holdMs} or tried > ${now})`
       const { numUpdatedRows } = await db
         .updateTable('second_factors')
-        .set({ tries: sql`case when ${isOver} then 1 else tries + 1 end`, tried: now })
+        .set({
+          tries: sql`case when ${isOver} then 1 else tries + 1 end`,
+          tried: now,
+          failed: sql`failed + 1`,
+        })
         .where('user_id', '=', userId)
         .where((e) => e.or([e('tries', '<', most), isOver]))
         .executeTakeFirstOrThrow()
@@ -144,7 +151,7 @@ export function secondFactorRepository({ db }: StoreContext): SecondFactorReposi
     async useStep(userId, step, drift) {
       const { numUpdatedRows } = await db
         .updateTable('second_factors')
-        .set({ last_step: step, drift, tries: 0 })
+        .set({ last_step: step, drift, ...FORGIVEN })
         .where('user_id', '=', userId)
         .where('last_step', '<', step)
         .where('enrolled', 'is not', null)
@@ -160,7 +167,7 @@ export function secondFactorRepository({ db }: StoreContext): SecondFactorReposi
           .where('digest', '=', digest)
           .executeTakeFirstOrThrow()
         if (numDeletedRows === 0n) return false
-        await tx.updateTable('second_factors').set({ tries: 0 }).where('user_id', '=', userId).execute()
+        await tx.updateTable('second_factors').set(FORGIVEN).where('user_id', '=', userId).execute()
         return true
       }),
 
@@ -168,7 +175,7 @@ export function secondFactorRepository({ db }: StoreContext): SecondFactorReposi
       inTransaction(db, async (tx) => {
         const { numUpdatedRows } = await tx
           .updateTable('second_factors')
-          .set({ enrolled: time, last_step: step, drift, tries: 0 })
+          .set({ enrolled: time, last_step: step, drift, ...FORGIVEN })
           .where('user_id', '=', userId)
           .where('enrolled', 'is', null)
           .where('sealed', '=', sealed)

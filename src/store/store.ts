@@ -227,6 +227,8 @@ export interface ProviderSessionRepository {
 export interface StoredFactor {
   /** The sealed secret. */
   sealed: Uint8Array
+  /** Codes that were counted since the last right one. */
+  failed: number
   begun: number
   /** Absent until a first code has confirmed it. */
   enrolled?: number
@@ -294,6 +296,32 @@ export interface SecondFactorRepository {
   setRecoveryCodes(userId: Id, digests: readonly Uint8Array[]): Promise<boolean>
   /** Removes the factor with its recovery codes; false if there is none. */
   remove(userId: Id): Promise<boolean>
+}
+
+/** A password of a user that a server has accepted. */
+export interface OfflineProof {
+  userId: Id
+  externalAuthId: Id
+  /** The sealed hash. */
+  sealed: Uint8Array
+  /** Milliseconds since the epoch. */
+  time: number
+  /** The user's at that time. */
+  secretRevision: number
+}
+
+export interface OfflineProofRepository {
+  /** Returns the proofs of the user, the newest first. */
+  ofUser(userId: Id): Promise<OfflineProof[]>
+  /** Stores a proof, in place of an earlier one. */
+  set(proof: OfflineProof): Promise<void>
+  /** Counts a try before it is judged; false if there were `most` since the last right one, or there is no proof. */
+  countTry(proof: Pick<OfflineProof, 'userId' | 'externalAuthId'>, most: number): Promise<boolean>
+  /** Forgives the tries after a right one. */
+  forgive(proof: Pick<OfflineProof, 'userId' | 'externalAuthId'>): Promise<void>
+  /** Removes what is kept of the user of that name. */
+  forget(externalAuthId: Id, userName: string): Promise<void>
+  removeAll(): Promise<void>
 }
 
 /** A one-time ticket. */
@@ -417,6 +445,12 @@ export interface UserRepository extends Repository<User> {
   /** Notes the visual form of names for users from an earlier version. Returns their number. */
   noteLooks(): Promise<number>
   secretsOf(id: Id): Promise<UserSecrets>
+  /** Returns the name of a local user that ends in `@` and that domain, or undefined if there is none. */
+  localAt(domainName: string): Promise<string | undefined>
+  /** Notes a sign-in, once a minute. */
+  noteSignIn(id: Id, now: number): Promise<void>
+  /** Returns when the last one was noted, in milliseconds since the epoch. */
+  lastSignIn(id: Id): Promise<number | undefined>
   setPasswordHash(id: Id, sealed: Uint8Array): Promise<void>
   /** Stores another hash of the same password, if `before` is still the stored one. */
   renewPasswordHash(id: Id, before: Uint8Array, sealed: Uint8Array): Promise<void>
@@ -1036,6 +1070,7 @@ export interface Store {
   checkoutPolicies: Repository<CheckoutPolicy>
   passwordChangePolicies: Repository<PasswordChangePolicy>
   externalAuths: ExternalAuthRepository
+  offlineProofs: OfflineProofRepository
   authDomains: AuthDomainRepository
   authDomainMappings: AuthDomainMappingRepository
   persons: PersonRepository

@@ -67,7 +67,7 @@ export async function begin(
   reply: FastifyReply,
   { proved, method, answer }: { proved: Proved; method: string; answer: Uint8Array | undefined },
 ): Promise<void> {
-  const { user, by, hasFactor, providerSession, recoveryCodesLeft, isFactorRemembered } = proved
+  const { user, by, hasFactor, isOffline, providerSession, recoveryCodesLeft, isFactorRemembered } = proved
   const earlier = request.cookies[SESSION_COOKIE]
   if (earlier !== undefined) await signIns.end(earlier)
   const { userName, profile } = user
@@ -80,6 +80,7 @@ export async function begin(
     const same = { protocol: PROTOCOL, user: userName }
     const fields = { ...same, method, ...(by && serverFields(by)), profile }
     await record(deps.audit, request, 'auth.success', fields)
+    if (isOffline) await record(deps.audit, request, 'auth.offline', { ...same, ...(by && serverFields(by)) })
     if (recoveryCodesLeft !== undefined)
       await record(deps.audit, request, 'factor.recovery', { ...same, count: recoveryCodesLeft })
     if (isFactorRemembered) await record(deps.audit, request, 'factor.remembered', same)

@@ -190,6 +190,8 @@ export function registerSecondFactors(app: Api, { deps }: Context): void {
     if (outcome.result === 'accepted' && outcome.user.id === user.id) return
     if (outcome.result === 'challenge') {
       identities.abandon(outcome.challenge)
+      // All else is proved: a policy asks for this very enrolment.
+      if (outcome.form?.kind === 'enrol') return
       const message =
         'your servers ask for more than a password already: they are the place for a second factor'
       throw fieldError('invalid_field', 'password', message)

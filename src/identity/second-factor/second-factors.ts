@@ -22,8 +22,11 @@ import { base32, keyUri, stepOfCode } from './totp.ts'
 const SECRET_BYTES = 20
 /** Milliseconds within which a first code has to confirm an enrolment. */
 export const ENROLMENT_MS = 15 * 60_000
-/** Codes in a row of one user that may be wrong, from whichever addresses, and how long further ones are held up. */
-export const TRIES = { most: 20, holdMs: 15 * 60_000 }
+/**
+ * Codes in a row of one user that may be wrong, from whichever addresses, and how long further ones are held up: twice as
+ * long each time, up to 32 hours, until a right one.
+ */
+export const TRIES = { most: 20, holdMs: 15 * 60_000, doublings: 7 }
 
 /** First codes that may be wrong in one dialogue. */
 const FIRST_TRIES = 3
@@ -217,7 +220,7 @@ export class SecondFactors {
     const factor = await this.#rows.find(userId)
     const time = this.#options.now()
     if (!factor || factor.enrolled !== undefined || !isRecent(factor, time)) return undefined
-    if (!(await this.#rows.countTry(userId, time, TRIES))) return undefined
+    if (!(await this.#countTry(userId, time))) return undefined
     const found = this.#stepOf(userId, factor, code, time)
     return found && { sealed: factor.sealed, time, digests: digestsOf(userId, codes), ...found }
   }
@@ -229,7 +232,7 @@ export class SecondFactors {
   async #judge(userId: Id, answer: Secret | undefined, takesRecovery: boolean): Promise<Verdict> {
     const now = this.#options.now()
     // Counted first, so that simultaneous tries are no more.
-    if (!(await this.#rows.countTry(userId, now, TRIES))) return { flaw: 'too_many_codes' }
+    if (!(await this.#countTry(userId, now))) return { flaw: 'too_many_codes' }
     const factor = await this.#rows.find(userId)
     if (factor?.enrolled === undefined || !answer) return { flaw: 'wrong_code' }
     const found = this.#stepOf(userId, factor, answer, now)
@@ -243,6 +246,13 @@ export class SecondFactors {
     }
     const isUsed = this.#stepOf(userId, { ...factor, lastStep: -1 }, answer, now)
     return { flaw: isUsed ? 'used_code' : 'wrong_code' }
+  }
+
+  async #countTry(userId: Id, now: number): Promise<boolean> {
+    const { most, holdMs, doublings } = TRIES
+    const failed = (await this.#rows.find(userId))?.failed ?? 0
+    const times = Math.min(doublings, Math.max(0, Math.ceil(failed / most) - 1))
+    return await this.#rows.countTry(userId, now, { most, holdMs: holdMs * 2 ** times })
   }
 
   #stepOf(userId: Id, { sealed, drift, lastStep }: StoredFactor, code: Secret, now: number) {

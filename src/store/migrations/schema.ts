@@ -44,11 +44,22 @@ export interface ExternalAuthRow extends NamedRow {
   servers: string
   /** Milliseconds. */
   timeout: number
+  /** Seconds. */
+  offline: number
   /** JSON object. */
   options: string
   /** Names of the secrets that are set. */
   secrets: List
   secret_revision: number
+}
+
+export interface OfflineProofRow {
+  user_id: string
+  external_auth_id: string
+  sealed: Uint8Array
+  time: number
+  secret_revision: number
+  tries: number
 }
 
 export interface AuthDomainRow extends NamedRow {
@@ -284,6 +295,7 @@ export interface SecondFactorRow {
   drift: number
   tries: number
   tried: number
+  failed: number
 }
 
 export interface LockoutRow {
@@ -518,6 +530,8 @@ export interface Schema {
   host_keys: HostKeyRow
   checkouts: CheckoutRow
   external_auths: ExternalAuthRow
+  offline_proofs: OfflineProofRow
+  last_sign_ins: { user_id: string; time: number }
   external_auth_secrets: { external_auth_id: string; name: string; sealed: Uint8Array }
   auth_domains: AuthDomainRow
   auth_domain_auths: { auth_domain_id: string; factor: number; position: number; external_auth_id: string }
