@@ -272,7 +272,7 @@ export interface Conditions {
   mandatoryTicket: boolean
   /** Another user has to watch its sessions. */
   fourEyes: boolean
-  /** Of whoever opens a session, or checks a secret out. */
+  /** Of the user, to open a session or check a secret out. */
   secondFactor: FactorPolicy
   /** Seconds for which a code counts for the client's address. */
   secondFactorRemember: number

@@ -252,7 +252,7 @@ export interface FactorRules {
 export interface FactorPlace {
   /** The client's. */
   address: string
-  /** What was proved beside the code: a password by whom, or which key. */
+  /** First factor beside the code: a password with its judge, or a key. */
   firstFactor: string
 }
 

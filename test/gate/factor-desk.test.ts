@@ -95,7 +95,7 @@ test('a ticket of a sign-in without one is asked, in place, and opens nothing be
   expect(await events('auth.failure')).toMatchObject([
     { user: 'ops1', method: 'second_factor', reason: 'wrong_code' },
   ])
-  // The answered round is over: it is asked anew.
+  // The answered round has ended: it is asked anew.
   const again = await open(identity, factor(challengeOf(asked), code()))
   const opened = await open(identity, factor(challengeOf(again), code()))
   expect(opened.result).toBe('opened')

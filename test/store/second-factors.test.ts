@@ -45,6 +45,7 @@ it('are confirmed once, for the secret that was begun last, and not begun again'
   expect(await other.secondFactors.begin(user.id, SEALED, 3)).toBe(false)
   expect(await other.secondFactors.find(user.id)).toEqual({
     sealed: SEALED,
+    failed: 0,
     begun: 1000,
     enrolled: 2,
     lastStep: 5,
