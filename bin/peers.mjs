@@ -88,6 +88,7 @@ export const PEER_PACKAGES = [
   'xrdp',
   'xorgxrdp',
   'python3-gssapi',
+  'python3-pyasn1',
   'gss-ntlmssp',
   'dbus-x11',
   'imagemagick',

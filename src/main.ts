@@ -26,6 +26,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   approvals: async () => (await import('./commands/approvals.ts')).approvals,
   checkout: async () => (await import('./commands/checkout.ts')).checkout,
   checkin: async () => (await import('./commands/checkout.ts')).checkin,
+  login: async () => (await import('./commands/login.ts')).login,
   sessions: async () => (await import('./commands/sessions.ts')).sessions,
   secret: async () => (await import('./commands/secret.ts')).secret,
   admin: async () => (await import('./commands/admin.ts')).adminResets,

@@ -117,6 +117,9 @@ export class Connections {
       case 'tell':
         session.onTell?.(notice.text)
         return
+      case 'count':
+        session.reportCount()
+        return
       case 'suspend':
         session.suspension.begin(notice.reason)
         return

@@ -167,6 +167,12 @@ export class ProxySession {
     return this.#ending
   }
 
+  /** Reports the bytes so far. Never rejects: without an answer they are not known. */
+  reportCount(): void {
+    const { id: session, bytesIn, bytesOut } = this
+    this.#gate.counted({ session, bytesIn, bytesOut }).catch(() => undefined)
+  }
+
   /** Logs the last events, after the recording is sealed. */
   protected tellRest(): void {}
 

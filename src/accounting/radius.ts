@@ -8,12 +8,13 @@ import {
   MAX_VALUE,
   RadiusError,
 } from '../identity/methods/radius/packet.ts'
+import { fittingClasses } from '../identity/methods/radius/person.ts'
 import { RadiusServer } from '../identity/methods/radius/server.ts'
 import { ServerOrder } from '../identity/methods/servers.ts'
-import type { AccountingRecord } from './record.ts'
-import { type AccountingSender, firstOf, short } from './sender.ts'
+import type { AccountingRecord, Octets } from './record.ts'
+import { type AccountingSender, firstOf, plain, short } from './sender.ts'
 
-type Reported = Exclude<AccountingRecord, { kind: 'command' }>
+export type Reported = Exclude<AccountingRecord, { kind: 'command' }>
 
 /** Values of Acct-Status-Type (RFC 2866 5.1). */
 const STATUS = {
@@ -77,8 +78,9 @@ export class RadiusSender implements AccountingSender {
   }
 }
 
-function attributesOf(record: Reported, now: number): Attribute[] {
-  const { kind, session, user, source, protocol, target, time } = record
+/** Returns all of a record but NAS-Identifier. */
+export function attributesOf(record: Reported, now: number): Attribute[] {
+  const { kind, session, user, source, protocol, target, time, classes = [] } = record
   const delay = Math.max(0, now - time)
   const texts: [number, string][] = [
     [ATTRIBUTES.acctSessionId, session || `${kind}-${time}`],
@@ -91,13 +93,14 @@ function attributesOf(record: Reported, now: number): Attribute[] {
     number(ATTRIBUTES.acctStatusType, STATUS[kind]),
     ...texts
       .filter(([, value]) => value !== '')
-      .map(([type, value]) => ({ type, value: Buffer.from(short(value, MAX_VALUE)) })),
+      .map(([type, value]) => ({ type, value: Buffer.from(short(plain(value), MAX_VALUE)) })),
     number(ATTRIBUTES.eventTimestamp, seconds(time)),
     number(ATTRIBUTES.acctDelayTime, seconds(delay)),
     ...(session === ''
       ? []
       : [number(ATTRIBUTES.serviceType, LOGIN), number(ATTRIBUTES.nasPortType, VIRTUAL)]),
     ...measured(record),
+    ...fittingClasses(classes).map((value) => ({ type: ATTRIBUTES.class, value })),
   ]
 }
 
@@ -106,15 +109,16 @@ function measured(record: Reported): Attribute[] {
   if (record.kind !== 'interim' && record.kind !== 'stop') return []
   const { elapsed } = record
   const time = elapsed === undefined ? [] : [number(ATTRIBUTES.acctSessionTime, seconds(elapsed))]
-  if (record.kind === 'interim') return time
-  const { bytesIn, bytesOut } = record
+  if (record.kind === 'interim') return [...time, ...(record.octets ? octetsOf(record.octets) : [])]
+  return [...time, ...octetsOf(record), number(ATTRIBUTES.acctTerminateCause, causeOf(record))]
+}
+
+function octetsOf({ bytesIn, bytesOut }: Octets): Attribute[] {
   return [
-    ...time,
     number(ATTRIBUTES.acctInputOctets, bytesIn % GIGAWORD),
     number(ATTRIBUTES.acctInputGigawords, Math.floor(bytesIn / GIGAWORD)),
     number(ATTRIBUTES.acctOutputOctets, bytesOut % GIGAWORD),
     number(ATTRIBUTES.acctOutputGigawords, Math.floor(bytesOut / GIGAWORD)),
-    number(ATTRIBUTES.acctTerminateCause, causeOf(record)),
   ]
 }
 

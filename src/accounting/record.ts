@@ -15,13 +15,21 @@ export interface AccountedSession {
   target: string
 }
 
+/** Octets from the client to the target, and back. */
+export interface Octets {
+  bytesIn: number
+  bytesOut: number
+}
+
 export type AccountingRecord = AccountedSession & {
   /** Milliseconds since the epoch of what it reports. */
   time: number
+  /** Class attributes that the server gets back (RFC 2865 5.25). */
+  classes?: readonly Uint8Array[]
 } & (
     | { kind: 'start' }
-    /** The session runs. `elapsed`: milliseconds since its begin. */
-    | { kind: 'interim'; elapsed: number }
+    /** The session runs. `elapsed`: milliseconds since its begin. `octets`: so far, where they are known. */
+    | { kind: 'interim'; elapsed: number; octets?: Octets }
     /** `elapsed`: milliseconds; absent where the end was not seen. */
     | {
         kind: 'stop'

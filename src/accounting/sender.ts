@@ -35,6 +35,14 @@ export async function firstOf<S, T>(
   return answer.of
 }
 
+/** Returns the text with what could break a line of a server's log written out, as `\\u{a}`. */
+export function plain(text: string): string {
+  return text.replaceAll(
+    /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]/gu,
+    (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`,
+  )
+}
+
 /** Returns the beginning of a text that fits, and no half character. */
 export function short(text: string, bytes: number): string {
   if (text.length * 3 <= bytes) return text

@@ -33,6 +33,8 @@ export interface AccountingSinkOptions {
   concerns?: (record: AccountingRecord) => boolean
   /** Interim records: their interval, and the sessions that run. Absent for none. */
   interim?: { intervalMs: number; running: () => Promise<AccountingRecord[]> }
+  /** Returns the Class attributes that the server gets back with the records of a session. Absent for none. */
+  classesOf?: (record: AccountingRecord) => Promise<readonly Uint8Array[]>
   /** Called for a record that the server refuses for good. */
   onRefused: (record: AccountingRecord, reason: string) => void
   after?: After
@@ -79,8 +81,10 @@ export class AccountingSink implements Sink {
 
   async #confirm(entry: Entry, signal: AbortSignal): Promise<void> {
     const { record, sequence } = entry
+    const { sender, classesOf } = this.#options
     try {
-      await this.#options.sender.send(record, signal)
+      const classes = record.session === '' ? [] : ((await classesOf?.(record)) ?? [])
+      await sender.send(classes.length === 0 ? record : { ...record, classes }, signal)
     } catch (error) {
       const isRefused = error instanceof RecordRefused
       const times = !isRefused ? 0 : this.#refused.sequence === sequence ? this.#refused.times + 1 : 1

@@ -1,5 +1,6 @@
 /** Accounting at TACACS+ servers (RFC 8907 7): sessions as start and stop, and commands as they were recorded. */
 
+import type { Buffer } from 'node:buffer'
 import { ServerOrder } from '../identity/methods/servers.ts'
 import {
   type ACCOUNTING_FLAGS,
@@ -12,15 +13,15 @@ import {
 import { PORT_NAME, type TacacsSettings, tacacsServers } from '../identity/methods/tacacs/method.ts'
 import type { TacacsServer } from '../identity/methods/tacacs/server.ts'
 import { shown } from '../identity/methods/words.ts'
-import type { AccountingRecord } from './record.ts'
-import { type AccountingSender, firstOf, RecordRefused, short } from './sender.ts'
+import type { AccountingRecord, Octets } from './record.ts'
+import { type AccountingSender, firstOf, plain, RecordRefused, short } from './sender.ts'
 
 /** Parts of one command line: `cmd`, and up to so many `cmd-arg`. The log's limit of a line needs nine. */
 const MAX_PARTS = 12
 const MAX_SAID = 200
 
 /** TACACS+ has none of a client's own start and end. */
-type Reported = Exclude<AccountingRecord, { kind: 'on' | 'off' }>
+export type Reported = Exclude<AccountingRecord, { kind: 'on' | 'off' }>
 
 const FLAGS = {
   start: 'start',
@@ -50,7 +51,7 @@ export class TacacsSender implements AccountingSender {
 
   async send(record: AccountingRecord, signal: AbortSignal): Promise<void> {
     if (!isReported(record)) throw new RecordRefused(`TACACS+ has no record of ${record.kind}`)
-    const body = accountingRequest(FLAGS[record.kind], callerOf(record), argumentsOf(record))
+    const body = bodyOf(record)
     const { status, message } = await firstOf(
       this.#order,
       async (server) => readAccountingReply(await server.ask('accounting', 0, body, signal)),
@@ -65,11 +66,16 @@ export class TacacsSender implements AccountingSender {
   }
 }
 
+/** Returns the body of a request. */
+export function bodyOf(record: Reported): Buffer {
+  return accountingRequest(FLAGS[record.kind], callerOf(record), argumentsOf(record))
+}
+
 const isReported = (record: AccountingRecord): record is Reported =>
   record.kind !== 'on' && record.kind !== 'off'
 
 function callerOf({ user, source }: AccountingRecord): Caller {
-  return { user: short(user, MAX_SHORT), port: PORT_NAME, source: short(source, MAX_SHORT) }
+  return { user: short(plain(user), MAX_SHORT), port: PORT_NAME, source: short(plain(source), MAX_SHORT) }
 }
 
 /** Returns the arguments of a record; times are in seconds since the epoch (RFC 8907 8.3). */
@@ -88,23 +94,17 @@ function argumentsOf(record: Reported): Argument[] {
       break
     case 'interim':
       named.push(['start_time', seconds(time - record.elapsed)], ['elapsed_time', seconds(record.elapsed)])
+      if (record.octets) named.push(...octetsOf(record.octets))
       break
     case 'stop': {
-      const { elapsed, bytesIn, bytesOut, result, reason } = record
+      const { elapsed, result, reason } = record
       if (elapsed !== undefined)
         named.push(['start_time', seconds(time - elapsed)], ['elapsed_time', seconds(elapsed)])
-      named.push(
-        ['stop_time', seconds(time)],
-        ['bytes_in', bytesIn],
-        ['bytes_out', bytesOut],
-        ['bytes', bytesIn + bytesOut],
-        ['result', result],
-        ['reason', reason],
-      )
+      named.push(['stop_time', seconds(time)], ...octetsOf(record), ['result', result], ['reason', reason])
       break
     }
     case 'command': {
-      const [first = '', ...rest] = parts(record.command)
+      const [first = '', ...rest] = parts(plain(record.command))
       named.push(['start_time', seconds(time)], ['result', record.result], ['cmd', first])
       for (const part of rest) named.push(['cmd-arg', part])
     }
@@ -113,10 +113,16 @@ function argumentsOf(record: Reported): Argument[] {
     .filter(([, value]) => value !== '')
     .map(([name, value]) => ({
       name,
-      value: short(String(value), MAX_SHORT - name.length - 1),
+      value: short(plain(String(value)), MAX_SHORT - name.length - 1),
       isMandatory: true,
     }))
 }
+
+const octetsOf = ({ bytesIn, bytesOut }: Octets): [string, number][] => [
+  ['bytes_in', bytesIn],
+  ['bytes_out', bytesOut],
+  ['bytes', bytesIn + bytesOut],
+]
 
 const seconds = (ms: number): number => Math.max(0, Math.floor(ms / 1000))
 

@@ -66,6 +66,7 @@ import { registerHostKeys } from './resources/host-keys.ts'
 import { registerInvitations } from './resources/invitations.ts'
 import { registerLive } from './resources/live.ts'
 import { registerMatches } from './resources/matches.ts'
+import { registerOwnSignIns } from './resources/own-sign-ins.ts'
 import { registerPasswordChangePolicies } from './resources/password-change-policies.ts'
 import { registerPersons } from './resources/persons.ts'
 import { registerProfiles } from './resources/profiles.ts'
@@ -73,6 +74,7 @@ import { registerRecordings } from './resources/recordings.ts'
 import { registerRetention } from './resources/retention.ts'
 import { registerSecondFactors } from './resources/second-factors.ts'
 import { registerSecretChanges } from './resources/secret-changes.ts'
+import { registerSecurityKeys } from './resources/security-keys.ts'
 import { registerServices } from './resources/services.ts'
 import { registerSessions } from './resources/sessions.ts'
 import { registerSignIn } from './resources/sign-in.ts'
@@ -81,6 +83,7 @@ import { registerTargetGroups } from './resources/target-groups.ts'
 import { registerTargets } from './resources/targets.ts'
 import { registerTickets } from './resources/tickets.ts'
 import { registerTimeframes } from './resources/timeframes.ts'
+import { registerUserCertificates } from './resources/user-certificates.ts'
 import { registerUserGroups } from './resources/user-groups.ts'
 import { registerUsers } from './resources/users.ts'
 import { validatorCompiler, withQuery } from './schema/validation.ts'
@@ -100,8 +103,11 @@ const CIPHERS = [
 
 const RESOURCES = [
   registerSignIn,
+  registerOwnSignIns,
+  registerUserCertificates,
   registerUsers,
   registerSecondFactors,
+  registerSecurityKeys,
   registerUserGroups,
   registerDevices,
   registerServices,

@@ -3,8 +3,10 @@
  * may be changed by another process: they are looked at every few seconds.
  */
 
+import { Buffer } from 'node:buffer'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { RadiusSender } from '../accounting/radius.ts'
-import { type AccountingRecord, targetText } from '../accounting/record.ts'
+import { type AccountingRecord, type Octets, targetText } from '../accounting/record.ts'
 import type { AccountingSender } from '../accounting/sender.ts'
 import { AccountingSink } from '../accounting/sink.ts'
 import { TacacsSender } from '../accounting/tacacs.ts'
@@ -12,6 +14,7 @@ import type { Audit } from '../audit/events/catalogue.ts'
 import type { Sink } from '../audit/sink.ts'
 import { openExternal } from '../identity/external-secrets.ts'
 import { ACCOUNTING_INTERVAL, type ExternalAuth } from '../model/external-auths.ts'
+import type { Id } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/vault.ts'
@@ -19,9 +22,14 @@ import type { Vault } from '../vault/vault.ts'
 export const ACCOUNTING_LOOK_MS = 2000
 const MINUTE_MS = 60_000
 const SECRET = 'shared_secret'
+/** Milliseconds until the row of a session is looked for again, and the age of events for which it may be late. */
+const ROW_MS = 250
+const SOON_MS = 10_000
 
 export interface AccountingDeps {
   store: Pick<Store, 'externalAuths' | 'sessions'>
+  /** Octets so far of the sessions that run in this broker. */
+  octets: () => Promise<ReadonlyMap<Id, Octets>>
   vault: Pick<Vault, 'open'>
   audit: Pick<Audit, 'record'>
   /** Milliseconds since the epoch. */
@@ -91,6 +99,7 @@ export class Accounting {
       ...(minutes !== undefined && {
         interim: { intervalMs: minutes * MINUTE_MS, running: () => this.#running() },
       }),
+      ...(type === 'radius' && { classesOf: (record) => this.#classesOf(record, auth.id) }),
       onRefused: ({ kind, session }, reason) => {
         audit
           .record('sink.missed', {
@@ -106,6 +115,7 @@ export class Accounting {
   async #running(): Promise<AccountingRecord[]> {
     const time = this.#deps.now()
     const { items } = await this.#deps.store.sessions.list({ status: 'current' }, { offset: 0, limit: -1 })
+    const counted = await this.#deps.octets()
     return items.map((session) => ({
       kind: 'interim',
       session: session.id,
@@ -115,6 +125,21 @@ export class Accounting {
       target: targetText(session),
       time,
       elapsed: Math.max(0, time - session.begin),
+      ...(counted.has(session.id) && { octets: counted.get(session.id)! }),
     }))
+  }
+
+  /** Returns Class of the sign-in if this object has judged it. */
+  async #classesOf({ session, time }: AccountingRecord, externalAuthId: Id): Promise<Uint8Array[]> {
+    const { store, now } = this.#deps
+    let found = await store.sessions.find(session)
+    if (!found && now() - time < SOON_MS) {
+      // The event of a session that opens comes before its row.
+      await sleep(ROW_MS)
+      found = await store.sessions.find(session)
+    }
+    return (found?.accountingClasses ?? [])
+      .filter((one) => one.externalAuthId === externalAuthId)
+      .flatMap(({ values }) => values.map((value) => Buffer.from(value, 'base64')))
   }
 }

@@ -41,6 +41,7 @@ import type { Logger } from '../host/log.ts'
 import { openAuthorities } from '../identity/authorities.ts'
 import { forgeableServers } from '../identity/methods/radius/forgeable.ts'
 import { PersonCheck } from '../identity/person-check.ts'
+import { parsePublicKey } from '../identity/public-key.ts'
 import { Trials } from '../identity/trials.ts'
 import { Slack } from '../memory/slack.ts'
 import { placeText } from '../model/database.ts'
@@ -238,6 +239,7 @@ export class Broker {
     this.#accounting = new Accounting({
       ...parts,
       audit: this.#audit,
+      octets: () => this.#gate.octets(),
       now: Date.now,
       onError: (error) => this.#onAccountingError(error),
     })
@@ -254,6 +256,8 @@ export class Broker {
       takeDelays: () => this.#fronts?.takeDelays() ?? [],
       ...(this.#uploader && { uploads: this.#uploadMetrics(this.#uploader) }),
     })
+    const { signInServers } = this.#metrics
+    parts.external.onJudged = (type, result, time) => signInServers.observe({ type, result }, time / 1000)
     this.#proxyHeaders = openProxyHeaders(options.config, {
       logger: options.logger,
       metrics: this.#metrics,
@@ -393,7 +397,10 @@ export class Broker {
 
   async start(): Promise<void> {
     const { config, logger, version, say } = this.#options
-    this.#parts.identities.authorities = openAuthorities(config.ssh)
+    this.#parts.identities.authorities = openAuthorities(
+      config.ssh,
+      parsePublicKey(this.#parts.userAuthority.blob),
+    )
     this.#gate.hostTrust = openHostTrust(config)
     this.#gate.tickets.lifetime = config.ticketLifetime
     this.#unacknowledged = await openUnacknowledged()
@@ -725,7 +732,10 @@ export class Broker {
       federated: this.#parts.federated,
       providerSessions: this.#parts.providerSessions,
       passwords: this.#parts.passwords,
+      userAuthority: this.#parts.userAuthority,
+      certificateLifetime: () => this.#config.signIn.certificateLifetime,
       factors: this.#parts.factors,
+      securityKeys: this.#parts.securityKeys,
       audit: this.#audit,
       sessionControl: this.#gate,
       approvals: this.#gate.approvals,
@@ -865,7 +875,7 @@ export class Broker {
       this.#options.logger.warn(unwise)
     const hostTrust = openHostTrust(config)
     const changeFronts = await this.#fronts?.prepareReload(config)
-    const authorities = openAuthorities(config.ssh)
+    const authorities = openAuthorities(config.ssh, parsePublicKey(this.#parts.userAuthority.blob))
     const tls =
       this.#api && config.listen.https
         ? await this.#keys.tls('https', config.hostname, config.listen.https)

@@ -12,11 +12,16 @@ import { PasswordHasher } from '../identity/password.ts'
 import { PasswordPolicy } from '../identity/policy.ts'
 import { ProviderSessions } from '../identity/provider-sessions.ts'
 import { SecondFactors } from '../identity/second-factor/second-factors.ts'
+import { SecurityKeys } from '../identity/second-factor/security-keys.ts'
 import { SharedLockout } from '../identity/shared-lockout.ts'
 import { ShownTickets } from '../identity/shown-tickets.ts'
+import { SshTickets } from '../identity/ssh-tickets.ts'
+import { TicketTakers } from '../identity/ticket-takers.ts'
 import { openBucket } from '../recording-service/bucket.ts'
 import { openRecordingKeys, RecordingService } from '../recording-service/service.ts'
 import type { Store } from '../store/store.ts'
+import type { Authority } from '../vault/authority.ts'
+import { openUserAuthority } from '../vault/user-authority.ts'
 import { openVault, type Vault } from '../vault/vault.ts'
 import { openDatabase, requireOwnDatabase } from './database.ts'
 
@@ -27,12 +32,17 @@ export interface Foundation {
   identities: Identities
   passwords: PasswordHasher
   factors: SecondFactors
+  external: External
+  securityKeys: SecurityKeys
   /** Servers that judge sign-ins. */
   methods: MethodRegistry
   shownTickets: ShownTickets
+  sshTickets: SshTickets
   bearers: Bearers
   federated: Federated
   providerSessions: ProviderSessions
+  /** Certifies SSH keys of users. */
+  userAuthority: Authority
   recordingService: RecordingService
   /** Closes the store; nothing of this may be used afterwards. */
   close(): Promise<void>
@@ -58,7 +68,8 @@ export async function openFoundation(
     await store.users.noteLooks()
     const passwords = new PasswordHasher({ policy: new PasswordPolicy(config.passwords) })
     const methods = new MethodRegistry({ store, vault, now: Date.now, onFailure: onServerFailure })
-    const factors = new SecondFactors({ store, vault, now: Date.now })
+    const securityKeys = new SecurityKeys({ store, site: config.site, now: Date.now })
+    const factors = new SecondFactors({ store, vault, keys: securityKeys, now: Date.now })
     const offline = new Offline({ store, vault, passwords, now: Date.now })
     const external = new External({ store, registry: methods, offline })
     const identities = new Identities(
@@ -69,8 +80,19 @@ export async function openFoundation(
       vault,
       external,
       factors,
+      store,
     )
-    const shownTickets = new ShownTickets({ store, registry: methods, external, identities })
+    const userAuthority = await openUserAuthority(store.settings, vault)
+    const takers = new TicketTakers({ store, registry: methods, identities })
+    const shownTickets = new ShownTickets({ takers, external, identities })
+    const sshTickets = new SshTickets({
+      store,
+      registry: methods,
+      takers,
+      external,
+      identities,
+      now: Date.now,
+    })
     const providerSessions = new ProviderSessions({ store, vault, now: Date.now })
     const federated = new Federated({ external, identities, sessions: providerSessions })
     const bearers = new Bearers({ store, registry: methods, now: Date.now })
@@ -96,11 +118,15 @@ export async function openFoundation(
       identities,
       passwords,
       factors,
+      external,
+      securityKeys,
       methods,
       shownTickets,
+      sshTickets,
       bearers,
       federated,
       providerSessions,
+      userAuthority,
       recordingService,
       close,
     }

@@ -175,6 +175,13 @@ export function createMetrics({
       labelNames: ['listener', 'reason'],
       registers,
     }),
+    signInServers: new Histogram({
+      name: 'sallyport_sign_in_server_duration_seconds',
+      help: 'Answers of the servers that judge sign-ins, and of those that could not, by type of server.',
+      labelNames: ['type', 'result'],
+      buckets: [0.005, 0.02, 0.1, 0.5, 2, 10],
+      registers,
+    }),
     apiRequests: new Histogram({
       name: 'sallyport_api_request_duration_seconds',
       help: 'Answered requests of the API, by route pattern.',

@@ -7,7 +7,10 @@ import { type Command, UsageError } from './command.ts'
 export const adminResets: Command = {
   synopsis: [
     ['admin reset-password USER', 'give a user a new password, and print it'],
-    ['admin reset-factor USER', 'remove the second factor of a user, with its recovery codes'],
+    [
+      'admin reset-factor USER',
+      'remove the second factor of a user, with its recovery codes and the security keys',
+    ],
   ],
   async run(invocation) {
     const [action, name, ...more] = invocation.words
@@ -19,7 +22,8 @@ export const adminResets: Command = {
       const user = await store.users.find(name)
       if (!user) throw new Error(`there is no user ${JSON.stringify(name)}`)
       if (action === 'reset-factor') {
-        if ((await factors.statusOf(user.id)).enrolled === undefined) {
+        const { enrolled, securityKeys } = await factors.statusOf(user.id)
+        if (enrolled === undefined && securityKeys === 0) {
           throw new Error(`the user ${user.userName} has no second factor`)
         }
         await audit.record('factor.reset', { object_type: 'user', object: user.userName })

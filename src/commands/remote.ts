@@ -1,6 +1,6 @@
 /**
  * A broker's API, for commands that work from anywhere: `--url`, and an API key from a file or the environment,
- * so that no key is in a command line, which others can read.
+ * so that no key is in a command line, which others can read; or a sign-in, whose cookie is kept.
  */
 import { readFileSync } from 'node:fs'
 import { request } from 'node:https'
@@ -8,11 +8,16 @@ import { rootCertificates } from 'node:tls'
 import type { ParseArgsOptionsConfig } from 'node:util'
 import { type Invocation, textOption, UsageError } from './command.ts'
 
-export const REMOTE_OPTIONS = {
+/** Options of commands that sign in. */
+export const SIGN_IN_OPTIONS = {
   url: { type: 'string' },
-  'api-key-file': { type: 'string' },
   user: { type: 'string' },
   ca: { type: 'string' },
+} as const satisfies ParseArgsOptionsConfig
+
+export const REMOTE_OPTIONS = {
+  ...SIGN_IN_OPTIONS,
+  'api-key-file': { type: 'string' },
 } as const satisfies ParseArgsOptionsConfig
 
 /** Variables for options that are not given; the key is taken from the file, if there is one. */
@@ -28,6 +33,8 @@ const VARIABLES: Readonly<Record<string, string>> = {
 const TIMEOUT_MS = 90_000
 const MAX_ANSWER_BYTES = 1024 * 1024
 const MAX_KEY_BYTES = 1024
+/** The cookie of a sign-in: name and value. */
+const COOKIE = /^sallyport_session=[A-Za-z0-9_-]{1,256}(?=;|$)/
 
 /** The broker refused a request, in its own words. */
 export class RemoteError extends Error {
@@ -35,11 +42,46 @@ export class RemoteError extends Error {
   readonly status: number
   /** The API's code, if the answer is one of the API. */
   readonly code: string | undefined
+  /** The answer, whole. */
+  readonly body: unknown
 
-  constructor(status: number, message: string, code?: string) {
+  constructor(status: number, message: string, code?: string, body?: unknown) {
     super(message)
     this.status = status
     this.code = code
+    this.body = body
+  }
+}
+
+type Given = (name: string) => string | undefined
+
+function givenBy(invocation: Invocation, environment: NodeJS.ProcessEnv): Given {
+  return (name) => textOption(invocation, name) ?? environment[VARIABLES[name]!]
+}
+
+/** Returns the name that the command acts for. @throws UsageError */
+export function userOption(invocation: Invocation, environment: NodeJS.ProcessEnv = process.env): string {
+  const user = givenBy(invocation, environment)('user')
+  if (user === undefined || !/^[^\p{Cc}]+$/u.test(user))
+    throw new UsageError(`expected --user NAME, or the variable ${VARIABLES['user']}`)
+  return user
+}
+
+/** Returns the headers by which an API key acts for a user. @throws UsageError, Error */
+function keyHeaders(
+  invocation: Invocation,
+  environment: NodeJS.ProcessEnv,
+): Readonly<Record<string, string>> {
+  const file = givenBy(invocation, environment)('api-key-file')
+  const key = file === undefined ? environment[KEY_VARIABLE] : read('--api-key-file', file)
+  if (key === undefined || key.trim() === '')
+    throw new UsageError(`expected an API key: --api-key-file FILE, or the variable ${KEY_VARIABLE}`)
+  if (key.length > MAX_KEY_BYTES || !/^[\x21-\x7e]+$/.test(key.trim()))
+    throw new Error('the API key is none: expected one line, as POST /apikeys returned it')
+  return {
+    'x-auth-key': key.trim(),
+    // Header fields have bytes.
+    'x-auth-user': Buffer.from(userOption(invocation, environment)).toString('latin1'),
   }
 }
 
@@ -47,26 +89,22 @@ export class Remote {
   readonly #base: URL
   readonly #headers: Readonly<Record<string, string>>
   readonly #ca: string[] | undefined
+  /** The cookie of a sign-in, once an answer has set one. */
+  #cookie: string | undefined
 
-  /** @throws UsageError if an option is missing or wrong, Error if a file cannot be read */
-  constructor(invocation: Invocation, environment: NodeJS.ProcessEnv = process.env) {
-    const given = (name: string) => textOption(invocation, name) ?? environment[VARIABLES[name]!]
+  /**
+   * `by`: an API key, or a sign-in by the first requests.
+   * @throws UsageError if an option is missing or wrong, Error if a file cannot be read
+   */
+  constructor(
+    invocation: Invocation,
+    environment: NodeJS.ProcessEnv = process.env,
+    by: 'key' | 'sign-in' = 'key',
+  ) {
+    const given = givenBy(invocation, environment)
     this.#base = baseOf(given('url'))
-    const file = given('api-key-file')
-    const key = file === undefined ? environment[KEY_VARIABLE] : read('--api-key-file', file)
-    if (key === undefined || key.trim() === '')
-      throw new UsageError(`expected an API key: --api-key-file FILE, or the variable ${KEY_VARIABLE}`)
-    if (key.length > MAX_KEY_BYTES || !/^[\x21-\x7e]+$/.test(key.trim()))
-      throw new Error('the API key is none: expected one line, as POST /apikeys returned it')
-    const user = given('user')
-    if (user === undefined || !/^[^\p{Cc}]+$/u.test(user))
-      throw new UsageError(`expected --user NAME, or the variable ${VARIABLES['user']}`)
-    this.#headers = {
-      'x-auth-key': key.trim(),
-      // Header fields have bytes.
-      'x-auth-user': Buffer.from(user).toString('latin1'),
-      accept: 'application/json',
-    }
+    const own = by === 'key' ? keyHeaders(invocation, environment) : {}
+    this.#headers = { ...own, accept: 'application/json' }
     const ca = given('ca')
     this.#ca = ca === undefined ? undefined : [...rootCertificates, read('--ca', ca)]
   }
@@ -84,8 +122,13 @@ export class Remote {
     return this.#send('GET', path, query ? { query } : {})
   }
 
+  /** Deletes an object, with the same errors. */
+  delete(path: string): Promise<unknown> {
+    return this.#send('DELETE', path, {})
+  }
+
   #send(
-    method: 'GET' | 'POST',
+    method: 'GET' | 'POST' | 'DELETE',
     path: string,
     { body, query, signal }: { body?: object; query?: URLSearchParams; signal?: AbortSignal },
   ): Promise<unknown> {
@@ -99,6 +142,7 @@ export class Remote {
         method,
         headers: {
           ...this.#headers,
+          ...(this.#cookie !== undefined && { cookie: this.#cookie }),
           ...(body !== undefined && {
             'content-type': 'application/json',
             'content-length': Buffer.byteLength(text),
@@ -113,6 +157,8 @@ export class Remote {
       sent.on('timeout', () => sent.destroy(new Error(`no answer within ${TIMEOUT_MS / 1000} seconds`)))
       sent.on('error', failed)
       sent.on('response', (answer) => {
+        const [cookie] = (answer.headers['set-cookie'] ?? []).flatMap((one) => COOKIE.exec(one) ?? [])
+        if (cookie !== undefined) this.#cookie = cookie
         const pieces: Buffer[] = []
         let length = 0
         answer.on('data', (piece: Buffer) => {
@@ -189,7 +235,7 @@ function bodyOf(status: number, text: string): unknown {
   }
   if (typeof description !== 'string' || !Array.isArray(details)) throw notOfApi(status)
   const more = details.map(({ field, message }) => (field === undefined ? message : `${field}: ${message}`))
-  throw new RemoteError(status, [`${description} (${error})`, ...more].join('; '), error)
+  throw new RemoteError(status, [`${description} (${error})`, ...more].join('; '), error, body)
 }
 
 function parsed(text: string): unknown {

@@ -96,6 +96,8 @@ export interface Config {
   secretFiles: string[]
   dataDir: string
   hostname: string
+  /** Origin where browsers reach this broker, such as `https://bastion.example.com`. */
+  site: string
   /** A disabled listener is absent. */
   listen: {
     https?: TlsListen
@@ -163,7 +165,8 @@ export interface Config {
   /** Characters. */
   passwords: { minLength: number }
   /** Milliseconds. */
-  signIn: { checkInterval: number }
+  /** Without `certificateLifetime` no certificates are made. */
+  signIn: { checkInterval: number; certificateLifetime?: number }
   /** Milliseconds. */
   ticketLifetime: number
   /** Milliseconds. */

@@ -30,6 +30,8 @@ const SYSLOG_PORT = 514
 const SYSLOG_TLS_PORT = 6514
 /** Milliseconds for which persons that are gone keep their sessions at most. */
 const MAX_CHECK_INTERVAL = 15 * 60_000
+const MIN_CERTIFICATE_LIFETIME = 5 * 60_000
+const MAX_CERTIFICATE_LIFETIME = 30 * 24 * 60 * 60_000
 /** RFC 3414 11.2: managers refuse shorter passwords. */
 const MIN_SNMP_PASSWORD = 8
 
@@ -324,6 +326,8 @@ export function resolveConfig(
     file,
     dataDir,
     hostname: content.hostname ?? surroundings.hostname,
+    site:
+      content.site ?? siteOf(content.hostname ?? surroundings.hostname, https === 'off' ? 443 : https.port),
     listen: {
       ...(https === 'off' ? {} : { https: resolver.withTls('https', https) }),
       ...(ssh === 'off' ? {} : { ssh }),
@@ -373,6 +377,14 @@ export function resolveConfig(
         1000,
         MAX_CHECK_INTERVAL,
       ),
+      ...(content.sign_in.certificate_lifetime !== 'off' && {
+        certificateLifetime: resolver.duration(
+          content.sign_in.certificate_lifetime,
+          ['sign_in', 'certificate_lifetime'],
+          MIN_CERTIFICATE_LIFETIME,
+          MAX_CERTIFICATE_LIFETIME,
+        ),
+      }),
     },
     ticketLifetime: resolver.duration(content.ticket_lifetime, ['ticket_lifetime'], 10_000),
     shutdownGrace: resolver.duration(content.shutdown_grace, ['shutdown_grace'], 0),
@@ -387,4 +399,9 @@ export function resolveConfig(
     },
   }
   return { config: { ...config, secretFiles: [...resolver.secretFiles] }, problems: resolver.problems }
+}
+
+/** Returns the origin of a host's port of HTTPS. */
+function siteOf(hostname: string, port: number): string {
+  return new URL(`https://${hostname}:${port}`).origin
 }

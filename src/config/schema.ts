@@ -168,6 +168,14 @@ export const ConfigSchema = Type.Object(
         description: "how clients name this broker; default: the system's host name",
       }),
     ),
+    site: Type.Optional(
+      Type.String({
+        pattern: '^https://[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?(:[1-9][0-9]{0,4})?$',
+        title: 'an https origin',
+        description:
+          'where browsers reach this broker, in lower case; default: https, the hostname and the port of listen.https',
+      }),
+    ),
     listen: Listen,
     ssh: Type.Object(
       {
@@ -385,8 +393,15 @@ export const ConfigSchema = Type.Object(
           description:
             'how often servers are asked about persons of domains that have sessions or sign-ins: those that are gone or disabled there lose them; 1s to 15m',
         }),
+        certificate_lifetime: Type.String({
+          pattern: `^off$|${DURATION_PATTERN}`,
+          default: '8h',
+          title: 'a duration such as 90s, 15m, 8h or 30d, or off',
+          description:
+            'how long a certificate (POST /session/certificate, sallyport login) signs in by SSH at most; 5m to 30d',
+        }),
       },
-      { ...closed, default: {}, description: 'sign-in against servers' },
+      { ...closed, default: {}, description: 'how users and persons sign in' },
     ),
     ticket_lifetime: Duration({
       default: '5m',

@@ -29,7 +29,15 @@ export interface AuthenticateRequest {
   source: Source
   /** The client's user-name field, whole: `USER SEP TARGET [SEP SERVICE]` (docs/clients.md). */
   login: string
-  proof: NoProof | PasswordProof | AnswersProof | PublicKeyProof | TicketProof | NtlmProof
+  proof:
+    | NoProof
+    | PasswordProof
+    | AnswersProof
+    | PublicKeyProof
+    | GssapiTokenProof
+    | GssapiMicProof
+    | TicketProof
+    | NtlmProof
 }
 
 /**
@@ -64,6 +72,22 @@ export interface PublicKeyProof {
   signed?: { data: Uint8Array; signature: Uint8Array }
 }
 
+/** A client's first token of Kerberos over SSH (RFC 4462 3.4). Never signs in: the client has to sign by it. */
+export interface GssapiTokenProof {
+  method: 'gssapi-with-mic'
+  token: Uint8Array
+}
+
+/** The client's signature under the context that its token has begun (RFC 4462 3.5). */
+export interface GssapiMicProof {
+  method: 'gssapi-with-mic'
+  /** Id of the context. */
+  context: string
+  /** The signed data: the session identifier of the connection, and the request. */
+  data: Uint8Array
+  mic: Uint8Array
+}
+
 /**
  * A one-time ticket as the password of VNC authentication (RFC 6143 7.2.2). It carries no name, so `login` is
  * ignored.
@@ -91,8 +115,13 @@ export type AuthenticateAnswer =
   | { result: 'key_acceptable' }
   /** More answers are needed first; a front that cannot prompt rejects. */
   | { result: 'challenge'; challenge: Challenge }
-  /** Wrong, unknown, disabled, locked or expired: the same answer for all (invariant 7). */
-  | { result: 'rejected' }
+  /** A token of Kerberos is taken: `token` goes to the client, and its signature is awaited. */
+  | { result: 'context'; context: string; token?: Uint8Array }
+  /**
+   * Wrong, unknown, disabled, locked or expired: the same answer for all (invariant 7). `takesTickets`: tickets of Kerberos
+   * are taken over SSH, whoever asks; only for `none`.
+   */
+  | { result: 'rejected'; takesTickets?: true }
   /** The login string is malformed; `message` shows the user the syntax. */
   | { result: 'malformed'; message: string }
   /** No proof can be judged at the moment; `message` is for the user. */
@@ -313,6 +342,22 @@ export type HostKeyAnswer =
   /** `credentials`: those that `open` withheld until now, once. */
   { result: 'accepted'; credentials?: SessionCredential[] } | { result: 'refused'; message: string }
 
+/**
+ * A step of the sign-in at a session's target by the ticket that the user has forwarded: first without `answer`, then, once,
+ * with the target's.
+ */
+export interface TargetGssapiRequest {
+  session: string
+  /** The target's token, and the data to be signed (RFC 4462 3.5). */
+  answer?: { token: Uint8Array; data: Uint8Array }
+}
+
+export type TargetGssapiAnswer =
+  | { result: 'token'; token: Uint8Array }
+  | { result: 'signed'; mic: Uint8Array }
+  /** `message` is for the user. */
+  | { result: 'unusable'; message: string }
+
 /** The broker connects to the session's target from a port that proxies may not use. */
 export type DialAnswer =
   /** The number of the connection (sockets/dialled.ts). */
@@ -406,6 +451,9 @@ export interface CloseRequest {
   rightsUsed: Right[]
 }
 
+/** Bytes of channel data so far, as in `CloseRequest`. */
+export type CountedRequest = Pick<CloseRequest, 'session' | 'bytesIn' | 'bytesOut'>
+
 /** A frame of a recording (recordings/container/frames.ts) as watchers get it. */
 export interface LiveFrame {
   type: FrameType
@@ -475,6 +523,8 @@ export type GateNotice =
   /** Hold all input of the session's client from now on, and show the reason; output goes on. */
   | { type: 'suspend'; session: string; reason: string }
   | { type: 'resume'; session: string }
+  /** Report the octets so far (`counted`). */
+  | { type: 'count'; session: string }
   /** Show this line in the user's terminals, if there are any. */
   | { type: 'tell'; session: string; text: string }
   /**
@@ -498,6 +548,8 @@ export interface Gate {
   targets(request: TargetsRequest): Promise<TargetsAnswer>
   open(request: OpenRequest): Promise<OpenAnswer>
   hostKey(request: HostKeyRequest): Promise<HostKeyAnswer>
+  /** For a target whose policy signs in by the user's forwarded ticket. */
+  targetGssapi(request: TargetGssapiRequest): Promise<TargetGssapiAnswer>
   /** For a target whose policy asks for a privileged port. */
   dial(request: { session: string }): Promise<DialAnswer>
   event<C extends ProxyEventCode>(request: EventRequest<C>): Promise<void>
@@ -512,13 +564,15 @@ export interface Gate {
   endRecording(request: { session: string }): Promise<void>
   close(request: CloseRequest): Promise<void>
   live(request: LiveRequest): Promise<LiveAnswer>
+  /** Answers a notice `count`. */
+  counted(request: CountedRequest): Promise<void>
   /** Asks approvers whether a held command line may run. Resolves when they have answered, or it is denied. */
   askCommand(request: AskCommandRequest): Promise<AskCommandAnswer>
   /** Reports that the user gave up the question: it is answered with a refusal. */
   giveUpCommand(request: { session: string; ask: number }): Promise<void>
   /** Reports that the client no longer waits for the approval. */
   withdraw(request: { identity: string; approval: string }): Promise<void>
-  /** Reports that the connection is closed: its identity, or its unanswered challenge, is no longer valid. */
+  /** Reports that the connection is closed: its identity, unanswered challenge or context is no longer valid. */
   leave(request: { identity: string }): Promise<void>
   /** Adds a proxy's only listener. A proxy ignores a notice for a session that it does not know. */
   onNotice(listener: (notice: GateNotice) => void): void

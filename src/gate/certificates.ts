@@ -9,6 +9,7 @@ import type { Right } from '../model/rights.ts'
 import { authorityOf } from '../vault/authority.ts'
 import { certify, NONCE_BYTES, principalFlaw } from '../vault/certificate.ts'
 import type { Vault } from '../vault/vault.ts'
+import { string } from '../vault/wire.ts'
 
 /** Allows for targets whose clock is behind. */
 export const VALID_BEFORE_NOW_S = 60
@@ -59,7 +60,10 @@ export async function certificateFor(vault: Vault, session: CertifiedSession): P
     const seconds = Math.floor(begin / 1000)
     const serial = randomBytes(8).readBigUInt64BE()
     const certificate = certify(authorityOf(pkcs8), {
-      key: publicKey.export({ format: 'der', type: 'spki' }).subarray(-ED25519_KEY_BYTES),
+      key: {
+        type: 'ssh-ed25519',
+        fields: string(publicKey.export({ format: 'der', type: 'spki' }).subarray(-ED25519_KEY_BYTES)),
+      },
       nonce: randomBytes(NONCE_BYTES),
       serial,
       keyId: keyIdOf(session),

@@ -61,6 +61,9 @@ export async function credentialsFor(
   return { result: 'found', credentials, ...(serial !== undefined && { serial }) }
 }
 
+/** Methods by what the user forwards. */
+const FORWARDED: readonly AuthenticationMethod[] = ['PUBKEY_AGENT_FORWARDING', 'KERBEROS_FORWARDING']
+
 /** Whether a session may begin without any credential. */
 export function isCredentialOptional(
   protocol: Protocol,
@@ -69,7 +72,7 @@ export function isCredentialOptional(
 ): boolean {
   if (protocol === 'VNC') return securityTypes.some(needsNoCredential)
   // Some network devices need no password, and some servers trust hosts.
-  return isTerminalProtocol(protocol) || methods.includes('PUBKEY_AGENT_FORWARDING')
+  return isTerminalProtocol(protocol) || methods.some((one) => FORWARDED.includes(one))
 }
 
 const PERSONAL: Readonly<Record<Exclude<TargetKind, 'account'>, AuthenticationMethod>> = {

@@ -16,6 +16,7 @@ import type {
   AuthenticateRequest,
   BeginRecordingRequest,
   CloseRequest,
+  CountedRequest,
   DeniedRequest,
   DialAnswer,
   EventRequest,
@@ -29,12 +30,15 @@ import type {
   OpenRequest,
   ProxyEventCode,
   SignRequest,
+  TargetGssapiAnswer,
+  TargetGssapiRequest,
   TargetsAnswer,
   TargetsRequest,
 } from '../contract/gate.ts'
 import { MAX_TARGETS } from '../contract/gate.ts'
 import type { Basis } from '../identity/basis.ts'
 import type { Identities } from '../identity/chain.ts'
+import type { SshTickets } from '../identity/ssh-tickets.ts'
 import type { Id } from '../model/objects.ts'
 import type { EndedRecording } from '../recording-service/indexing/ended.ts'
 import { recoverAbandoned } from '../recording-service/recover.ts'
@@ -68,6 +72,7 @@ import {
 import { LiveSessions, type Watching } from './live.ts'
 import type { LiveDrawer, Watcher } from './live-session.ts'
 import { MenuHours } from './menu-hours.ts'
+import { type Counted, Octets } from './octets.ts'
 import { Opening } from './opening.ts'
 import { proxyFields } from './proxy-events.ts'
 import { Review } from './review.ts'
@@ -85,6 +90,8 @@ import { type Telling, Withdrawals } from './withdrawals.ts'
 export interface GateOptions {
   store: Store
   identities: Identities
+  /** Tickets of Kerberos over SSH; absent if none are taken. */
+  sshTickets?: SshTickets
   vault: Vault
   audit: Audit
   recordings: RecordingService
@@ -117,6 +124,7 @@ export class BrokerGate implements Gate {
   readonly #invitations: Invitations
   readonly #suspensions: Suspensions
   readonly #fourEyes: FourEyes
+  readonly #octets: Octets
   readonly #asks: Asks
   readonly #arrears: Arrears
   readonly #checkouts: CheckoutReview
@@ -191,6 +199,7 @@ export class BrokerGate implements Gate {
       reasonAhead: (user, target) => this.#opening.reasonAhead(user, target),
       onWithdrawn: (identity, reason) => notify({ type: 'leave', identity, reason }),
     })
+    this.#octets = new Octets(notify)
     this.#suspensions = new Suspensions({ audit, notify, now })
     this.#asks = new Asks({ store, approvals: this.approvals, notify, now })
     this.#fourEyes = new FourEyes({
@@ -314,10 +323,18 @@ export class BrokerGate implements Gate {
       if (running.stopped !== undefined) return { result: 'refused', message: running.stopped }
       isHandedOut = true
       delete running.handOut
-      return { ...answer, credentials: handOut.credentials }
+      return { ...answer, credentials: handOut.take() }
     } finally {
       if (!isHandedOut) handOut.release()
     }
+  }
+
+  async targetGssapi({ session, ...step }: TargetGssapiRequest): Promise<TargetGssapiAnswer> {
+    const { forwarding, stopped } = this.#running.get(session)
+    if (!forwarding) throw new Error('this target is not reached by a forwarded ticket')
+    if (stopped === undefined) return await forwarding.step(step)
+    forwarding.close()
+    return { result: 'unusable', message: stopped }
   }
 
   async dial({ session }: { session: string }): Promise<DialAnswer> {
@@ -413,7 +430,17 @@ export class BrokerGate implements Gate {
     this.#invitations.onClosed(session.id)
     this.#options.onClosed?.(session.id, session.isRecorded, ended)
     this.#live.onClosed(session.id, end)
+    this.#octets.onClosed(session.id)
     session.recording?.key.wipe()
+  }
+
+  async counted(request: CountedRequest): Promise<void> {
+    this.#octets.counted(request)
+  }
+
+  /** Returns the octets so far of the sessions that run here. */
+  octets(): Promise<Counted> {
+    return this.#octets.of(this.#running)
   }
 
   async live(request: LiveRequest): Promise<LiveAnswer> {

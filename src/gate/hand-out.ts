@@ -13,6 +13,7 @@ export class HandOut {
   readonly #signedIn: Pick<SignedIn, 'isSpent'>
   readonly credentials: SessionCredential[]
   #isClaimed = false
+  #isAccepted = false
 
   constructor(signedIn: Pick<SignedIn, 'isSpent'>, credentials: SessionCredential[]) {
     this.#signedIn = signedIn
@@ -31,6 +32,20 @@ export class HandOut {
       this.#signedIn.isSpent = true
     }
     this.#isClaimed = true
+  }
+
+  /** Claims the sign-in for its forwarded ticket, once the host key is accepted. @throws Denial as `claim` */
+  claimTicket(): void {
+    if (!this.#isAccepted) throw new Denial('the host key of this session is not accepted')
+    if (this.credentials.length > 0) return
+    if (this.#signedIn.isSpent) throw new Denial(SPENT)
+    this.#signedIn.isSpent = true
+  }
+
+  /** Hands the credentials out: the host key is accepted. */
+  take(): SessionCredential[] {
+    this.#isAccepted = true
+    return this.credentials
   }
 
   /** Gives the claim of the same request up: the host key was not accepted. */

@@ -14,8 +14,10 @@ import type { KeptSecrets, SignedIn } from './signed-in.ts'
 export function wipe(kept: KeptSecrets): void {
   kept.password?.wipe()
   kept.answered?.password.wipe()
+  kept.forwarded?.close()
   delete kept.password
   delete kept.answered
+  delete kept.forwarded
 }
 
 /**

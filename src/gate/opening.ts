@@ -22,6 +22,7 @@ import type { Vault } from '../vault/vault.ts'
 import { approvalOf, type Clearance, ClearanceDesk, type ClearanceOptions } from './clearance.ts'
 import { Denial } from './denial.ts'
 import type { FactorDesk } from './factor-desk.ts'
+import { Forwarding } from './forwarding.ts'
 import { firstHold } from './four-eyes.ts'
 import { HandOut, SPENT } from './hand-out.ts'
 import { claimAccount } from './lock.ts'
@@ -320,7 +321,12 @@ export class Opening {
     }
     const access = await accessFor(this.#options, session, terms, logon)
     const recording = target.isRecorded ? await this.#prepareRecording(session) : undefined
-    if (waitsForHostKey(found)) session.handOut = new HandOut(signedIn, access.credentials)
+    if (waitsForHostKey(found)) {
+      const handOut = new HandOut(signedIn, access.credentials)
+      session.handOut = handOut
+      if (terms.methods.includes('KERBEROS_FORWARDING'))
+        session.forwarding = new Forwarding({ kept, handOut, host: found.host })
+    }
     onRunning?.(session.id)
     await this.#register(session, access.serial)
     const shown = session.handOut ? { ...access, credentials: [] } : access

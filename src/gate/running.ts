@@ -7,6 +7,7 @@ import { apiKeyOf, type Basis } from '../identity/basis.ts'
 import type { Id, SessionRecord } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { ElsewhereSession } from './elsewhere.ts'
+import type { Forwarding } from './forwarding.ts'
 import type { HandOut } from './hand-out.ts'
 import type { Hold, HoldCause } from './holds.ts'
 
@@ -46,6 +47,8 @@ export interface RunningSession {
   handOut?: HandOut
   /** Set if the user had proved a second factor: authorizations that require one count, too. */
   hasFactor?: true
+  /** Set if the policy signs in by the user's forwarded ticket. */
+  forwarding?: Forwarding
   /** Set if it was opened by an approval. */
   approval?: SessionApproval
   /** The user's reason, if one was given. */
@@ -81,6 +84,7 @@ export class RunningSessions {
   }
 
   remove(id: Id): void {
+    this.#sessions.get(id)?.forwarding?.close()
     this.#sessions.delete(id)
   }
 
@@ -148,6 +152,7 @@ export function recordOf(session: RunningSession, authorization: string): Sessio
     ...(apiKey !== undefined && { apiKey }),
     ...(approval && { approval: approval.id }),
     ...(reason && reasonOf(reason)),
+    ...(basis.classes && { accountingClasses: basis.classes }),
     ...(isRecorded && { recording: { state: 'open', size: 0, frames: 0, digest: '' } }),
   }
 }

@@ -39,17 +39,22 @@ export function serverFields(names: readonly string[]): FieldsOf<'auth.unavailab
   return { object_type: 'external authentication', object: names.join(', ') }
 }
 
+/** Names the servers that have judged, if any have. */
+export function judgesOf({ by = [], second = [] }: Pick<Proved, 'by' | 'second'>): FieldsOf<'auth.success'> {
+  const names = [...by, ...second]
+  return names.length === 0 ? {} : serverFields(names)
+}
+
 /** Records a sign-in, and the recovery code that it used up, or the one-time code that it did without. */
 export async function recordSuccess(
   audit: Audit,
   fields: FieldsOf<'auth.success'>,
   proved: Proved,
 ): Promise<void> {
-  const { user, by } = proved
-  const { userName, profile } = user
-  await audit.record('auth.success', { ...fields, ...(by && serverFields(by)), user: userName, profile })
+  const { userName, profile } = proved.user
+  await audit.record('auth.success', { ...fields, ...judgesOf(proved), user: userName, profile })
   const same = clientOf(fields, userName)
-  if (proved.isOffline) await audit.record('auth.offline', { ...same, ...(by && serverFields(by)) })
+  if (proved.isOffline) await audit.record('auth.offline', { ...same, ...judgesOf(proved) })
   await recordDetails(audit, same, proved)
 }
 

@@ -13,6 +13,7 @@ import type { Identities } from '../identity/chain.ts'
 import { LOCKOUT_LIMITS } from '../identity/lockout.ts'
 import { splitDomain } from '../identity/places.ts'
 import type { Begun, Outcome, SignIn } from '../identity/sign-in.ts'
+import type { SshTickets } from '../identity/ssh-tickets.ts'
 import { type Login, parseLogin } from '../model/login.ts'
 import type { NtlmProof } from '../model/ntlm-auth.ts'
 import type { Id } from '../model/objects.ts'
@@ -22,6 +23,7 @@ import type { Store } from '../store/store.ts'
 import { AskedQuestions } from './asked-questions.ts'
 import type { FactorDesk } from './factor-desk.ts'
 import type { Invitations } from './invitations.ts'
+import { judgeTicket, rejectNone } from './kerberos-proofs.ts'
 import { logonAhead, wipe } from './logons.ts'
 import type { RunningSession } from './running.ts'
 import {
@@ -44,6 +46,7 @@ const REPLAYED = 'used_signature'
 export interface SignInOptions {
   store: Pick<Store, 'access'>
   identities: Identities
+  sshTickets?: SshTickets
   tickets: Tickets
   invitations: Pick<Invitations, 'byResponse' | 'byPassword' | 'enter'>
   audit: Audit
@@ -99,9 +102,14 @@ export class SignIns {
       const client = { client_ip: source.address, client_port: source.port }
       return await this.#malformed({ ...client, protocol, method: proof.method }, parsed.malformed)
     }
-    if (proof.method === 'none') return { result: 'rejected' }
+    if (proof.method === 'none') return await rejectNone(this.#options.sshTickets, protocol)
     if ('answers' in proof) return await this.#answered(proof, request)
     const { user } = parsed
+    if (proof.method === 'gssapi-with-mic') {
+      const judged = await judgeTicket(this.#options.sshTickets, request, user, proof)
+      if ('result' in judged) return judged
+      return await this.#judged(request, judged.begun, judged.outcome, undefined, judged.detail)
+    }
     const signIn: SignIn = { user, login, source: source.address, owner: ownerOf(request), proof }
     const outcome = await identities.authenticate(signIn, async ({ id }) =>
       parsed.target ? await factorAhead(id, parsed.target, protocol) : undefined,
@@ -114,12 +122,16 @@ export class SignIns {
     }
   }
 
-  /** `signIn`: as it was begun, with the login string of the request. `password`: its password; stays the caller's. */
+  /**
+   * `signIn`: as it was begun, with the login string of the request. `password`: its password; stays the caller's.
+   * `detail`: why it was rejected, for the audit log, where the reason does not say it.
+   */
   async #judged(
     { protocol, source, login }: AuthenticateRequest,
     { proof }: Begun,
     outcome: Outcome,
-    password: Secret | undefined,
+    password?: Secret,
+    detail?: string,
   ): Promise<AuthenticateAnswer> {
     const { audit } = this.#options
     const parsed = parseLogin(login) as Login
@@ -138,7 +150,8 @@ export class SignIns {
         return { result: 'key_acceptable' }
       case 'rejected':
         // Offering a key of another user is no attempt: agents offer all the keys they hold.
-        if (proof.method !== 'publickey' || signed) await this.#failed(fields, outcome)
+        if (proof.method !== 'publickey' || signed)
+          await this.#failed(fields, { ...outcome, ...(detail !== undefined && { reason: detail }) })
         return { result: 'rejected' }
       case 'unavailable': {
         const { server, reason } = outcome
@@ -148,7 +161,7 @@ export class SignIns {
       case 'challenge':
         return { result: 'challenge', challenge: roundOf(outcome) }
     }
-    const { user, by, providerSession } = outcome
+    const { user, by, classes, providerSession } = outcome
     const bounds = { ...(providerSession !== undefined && { providerSession }) }
     if (signed && !this.#signatures.isNew(signed.data)) {
       await this.#failed(fields, { reason: REPLAYED, locks: false })
@@ -165,8 +178,9 @@ export class SignIns {
         userId: user.id,
         address: source.address,
         proof: key ? { method: 'key', key } : passwordProof(user, by, bounds),
+        ...(classes && { classes }),
       },
-      kept: {},
+      kept: { ...('forwarded' in proof && proof.forwarded && { forwarded: proof.forwarded }) },
       ...(outcome.hasFactor && { hasFactor: true }),
       ...(outcome.isUserVerified && { isUserVerified: true }),
     }
@@ -296,7 +310,7 @@ export class SignIns {
 
   async #failed(
     fields: FieldsOf<'auth.failure'>,
-    { reason, locks }: Pick<Extract<Outcome, { result: 'rejected' }>, 'reason' | 'locks'>,
+    { reason, locks }: { reason: string; locks: boolean },
   ): Promise<void> {
     const { audit } = this.#options
     await audit.record('auth.failure', { ...fields, reason })
@@ -417,5 +431,6 @@ export class SignIns {
     this.#byToken.delete(token)
     this.#asked.forget(token)
     this.#options.identities.abandon(token)
+    this.#options.sshTickets?.end(token)
   }
 }

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Reason, Source } from '../contract/gate.ts'
 import type { Basis } from '../identity/basis.ts'
+import type { ForwardedTicket } from '../identity/forwarded-ticket.ts'
 import type { Login } from '../model/login.ts'
 import type { Id } from '../model/objects.ts'
 import type { Protocol } from '../model/rights.ts'
@@ -43,6 +44,8 @@ export interface KeptSecrets {
    * Credentials typed during the sign-in for the target of the login string; the first session uses them up.
    */
   answered?: { login?: string; password: Secret }
+  /** Ticket of Kerberos that the client has forwarded. */
+  forwarded?: ForwardedTicket
 }
 
 /** Returns a token that cannot be guessed. */

@@ -33,10 +33,18 @@ export type LaterFlaw = 'revoked' | 'certificate_authority' | 'certificate_valid
 export class Authorities {
   readonly #keys: readonly PublicKey[]
   readonly #revokedKeys: RevocationFile | undefined
+  readonly #own: PublicKey | undefined
 
-  constructor(keys: readonly PublicKey[] = [], revokedKeys?: RevocationFile) {
-    this.#keys = keys
+  /** `own`: the bastion's own authority, whose certificates are worth nothing without their rows in the store. */
+  constructor(keys: readonly PublicKey[] = [], revokedKeys?: RevocationFile, own?: PublicKey) {
+    this.#keys = own ? [...keys, own] : keys
     this.#revokedKeys = revokedKeys
+    this.#own = own
+  }
+
+  /** Whether the certificate names the bastion's own authority; `flawOf` checks its signature. */
+  isOwn({ authority }: Pick<Certificate, 'authority'>): boolean {
+    return this.#own?.blob.equals(authority.blob) === true
   }
 
   /**
@@ -88,10 +96,10 @@ export class Authorities {
 }
 
 /** Reads the files. @throws Error with the file's name if one is unreadable or malformed */
-export function openAuthorities({ userCa, revokedKeys }: AuthorityFiles): Authorities {
+export function openAuthorities({ userCa, revokedKeys }: AuthorityFiles, own?: PublicKey): Authorities {
   const list = revokedKeys === undefined ? undefined : new RevocationFile(revokedKeys)
   list?.current()
-  return new Authorities(userCa.flatMap(readAuthorities), list)
+  return new Authorities(userCa.flatMap(readAuthorities), list, own)
 }
 
 function readAuthorities(file: string): PublicKey[] {

@@ -3,13 +3,15 @@
  * invitation that results from a sign-in keeps it, and ends when any part of it is removed.
  */
 import { isFrom } from '../model/networks.ts'
-import type { ApiKey, Id, User, UserAuth } from '../model/objects.ts'
+import type { AccountingClass, ApiKey, Id, User, UserAuth } from '../model/objects.ts'
 import type { Feature, Level, ProfileRights } from '../model/profile-rights.ts'
 import { intersection, NOTHING, reaches } from '../model/profiles.ts'
 import type { ProviderSession, Store } from '../store/store.ts'
 import { mayActFor } from './acting.ts'
 import type { Authorities, LaterFlaw } from './authorities.ts'
 import { endOf, type OfferedKey } from './certificate.ts'
+import type { Certificate } from './certificate-parts.ts'
+import { flawOfOwn } from './own-certificate.ts'
 import { fingerprintOf, isKeyOf } from './public-key.ts'
 import { flawOfStanding, type StandingFlaw } from './standing.ts'
 
@@ -19,6 +21,8 @@ export interface Basis {
   /** Address from which the proof came. */
   address: string
   proof: BasisProof
+  /** Class attributes of the servers that judged, for the accounting of sessions. */
+  classes?: readonly AccountingClass[]
   /** API right that was needed. */
   needs?: { feature: Feature; level: Level }
 }
@@ -118,7 +122,7 @@ const METHODS = { password: 'local_password', key: 'local_sshkey' } as const sat
 >
 
 export interface GroundsOptions {
-  store: Pick<Store, 'users' | 'apiKeys' | 'profiles' | 'providerSessions'>
+  store: Pick<Store, 'users' | 'apiKeys' | 'profiles' | 'providerSessions' | 'userCertificates'>
   identities: { readonly authorities: Authorities }
   /** Milliseconds since the epoch. */
   now: () => number
@@ -197,7 +201,11 @@ export class Grounds {
     if (!user) return 'nobody has signed in'
     // The address of the proof must still be allowed, not just the client's.
     if (!isFrom(from, user.ipSource)) return STANDING.wrong_source
-    if (!mayUse(user, proof)) {
+    const made = this.#madeHere(proof)
+    if (made) {
+      const flaw = flawOfOwn(await this.#options.store.userCertificates.find(made.serial), made, user)
+      if (flaw) return 'the certificate of the sign-in was withdrawn'
+    } else if (!mayUse(user, proof)) {
       return 'the user may no longer use the method of the sign-in'
     }
     if (proof.method === 'password' && proof.revision !== (user.secretRevision ?? 0)) {
@@ -240,6 +248,12 @@ export class Grounds {
     if (flaw) return STANDING[flaw]
     if (apiKeyId !== undefined) return await this.#flawOfApiKey(apiKeyId, undefined, user, needs)
     return flawOfRight(await this.#rightsOf(user.profile), needs)
+  }
+
+  /** Returns the certificate of the proof if the bastion's own authority has made it. */
+  #madeHere(proof: BasisProof): Certificate | undefined {
+    const certificate = proof.method === 'key' ? proof.key.certificate : undefined
+    return certificate && this.#options.identities.authorities.isOwn(certificate) ? certificate : undefined
   }
 
   user(id: Id): Promise<User | undefined> {

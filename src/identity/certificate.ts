@@ -18,6 +18,7 @@
  *     string    its signature over all of the above
  */
 import { Buffer } from 'node:buffer'
+import { certificateTypeOf } from '../ssh-wire/certificate-type.ts'
 import { flawOfOptions } from './certificate-options.ts'
 import type { Certificate, CertificateFlaw } from './certificate-parts.ts'
 import { KEY_TYPES, type PublicKey, PublicKeyError, parsePublicKey, readKeyFields } from './public-key.ts'
@@ -33,14 +34,7 @@ const HOST = 2
 const malformed = (message: string): PublicKeyError => new PublicKeyError(`the certificate ${message}`)
 
 /** Types of certificates, and the types of the keys that they certify. */
-const TYPES: ReadonlyMap<string, string> = new Map(
-  KEY_TYPES.map((type) => [
-    type.endsWith('@openssh.com')
-      ? type.replace('@openssh.com', '-cert-v01@openssh.com')
-      : `${type}-cert-v01@openssh.com`,
-    type,
-  ]),
-)
+const TYPES: ReadonlyMap<string, string> = new Map(KEY_TYPES.map((type) => [certificateTypeOf(type), type]))
 
 export const isCertificateType = (type: string): boolean => TYPES.has(type)
 

@@ -13,6 +13,7 @@ import { BusyError } from './errors.ts'
 import { attemptOf, type External } from './external.ts'
 import { type HashSeal, openHash, sealHash } from './hashes.ts'
 import { Keys } from './keys.ts'
+import type { OwnCertificates } from './own-certificate.ts'
 import type { PasswordHasher } from './password.ts'
 import { isSound, type Place, placeOf, serversOf, splitDomain } from './places.ts'
 import type { SecondFactors } from './second-factor/second-factors.ts'
@@ -65,6 +66,7 @@ export class Identities {
     vault: HashSeal,
     external?: External,
     factors?: Pick<SecondFactors, 'after' | 'covered' | 'ask'>,
+    certificates?: OwnCertificates,
   ) {
     this.#users = users
     this.#passwords = passwords
@@ -73,7 +75,7 @@ export class Identities {
     this.#now = now
     this.#external = external
     this.#factors = factors
-    this.#keys = new Keys({ external, authorities: () => this.authorities, now })
+    this.#keys = new Keys({ external, certificates, authorities: () => this.authorities, now })
     this.#dialogues = new Dialogues(now, (dialogue) => this.#abandoned(dialogue))
   }
 
@@ -98,14 +100,18 @@ export class Identities {
       const outcome = await this.#attempted({ user: counted, source }, async (attempt) => {
         if (attempt === 'locked') return await this.#attempts.reject(attempt, 'locked')
         const step = await round.next(answers)
-        return await this.#settle(step, attempt, { ...dialogue, rounds: dialogue.rounds + 1 })
+        // The round has shown that there are servers, or a factor, of this name.
+        const rounds = dialogue.rounds + 1
+        return await this.#settle(step, attempt, { ...dialogue, rounds, isHidden: false })
       })
       if (outcome.result === 'rejected') round.close()
+      if (outcome.result !== 'accepted' && outcome.result !== 'challenge') closeForwarded(request)
       if (outcome.result === 'accepted') return { outcome, request, ...(password && { password }) }
       if (outcome.result !== 'challenge') password?.wipe()
       return { outcome, request }
     } catch (error) {
       dialogue?.password?.wipe()
+      if (dialogue) closeForwarded(dialogue.request)
       throw error
     } finally {
       for (const answer of answers) answer.wipe()
@@ -145,7 +151,7 @@ export class Identities {
   async byShown(request: Begun, place: Place, find: () => Promise<Step<Proved>>): Promise<Outcome> {
     return await this.#attempted({ user: place.name, source: request.source }, async (attempt) => {
       if (attempt === 'locked') return await this.#attempts.reject(attempt, 'locked')
-      const step = await this.#withFactor(await find(), request.source)
+      const step = await this.#withFactors(await find(), request.source)
       return await this.#settle(step, attempt, this.#dialogueOf(request, place))
     })
   }
@@ -251,7 +257,7 @@ export class Identities {
         user && !flaw
           ? await this.#byLocal(user, { sealed, passwordHash, password })
           : await this.#byServers(place, request, password)
-      const step = first && (await this.#withFactor(first, request.source, required))
+      const step = first && (await this.#withFactors(first, request.source, required))
       if (step) {
         const outcome = await this.#settle(step, attempt, this.#dialogueOf(request, place, kept))
         if (outcome.result === 'challenge') kept = undefined
@@ -279,13 +285,20 @@ export class Identities {
     return { result: 'accepted', value: { user } }
   }
 
-  /** Asks for the second factor of the bastion's own, once all else is proved. */
-  async #withFactor(first: Step<Proved>, source: string, required?: RequiredFactor): Promise<Step<Proved>> {
+  /** Asks the servers of a local user's second factor, and then for the one of the bastion's own. */
+  async #withFactors(first: Step<Proved>, source: string, required?: RequiredFactor): Promise<Step<Proved>> {
     const factors = this.#factors
-    if (!factors) return first
-    return await andThen(first, async (proved) =>
-      factors.after(proved, source, await required?.(proved.user)),
-    )
+    const proved = await andThen(first, (value) => this.#bySecond(value, source))
+    if (!factors) return proved
+    return await andThen(proved, async (value) => factors.after(value, source, await required?.(value.user)))
+  }
+
+  /** A person's were asked by their domain. */
+  async #bySecond(proved: Proved, source: string): Promise<Step<Proved>> {
+    const { secondaryAuths = [] } = proved.user
+    if (secondaryAuths.length === 0) return { result: 'accepted', value: proved }
+    if (this.#external) return await this.#external.afterLocal(proved, source)
+    return { result: 'unavailable', server: secondaryAuths.join(', '), reason: 'no server can be asked' }
   }
 
   /** Asks the servers of the name; returns undefined if there are none, or none may be asked. */
@@ -356,9 +369,10 @@ export class Identities {
   }
 
   /** One who has answered and leaves before the verdict may have been told that the answer was wrong: that counts. */
-  #abandoned({ counted, password, source, round, rounds }: Waiting): void {
+  #abandoned({ counted, password, request, source, round, rounds }: Waiting): void {
     round.close()
     password?.wipe()
+    closeForwarded(request)
     if (rounds === 0) return
     const who = { user: counted, source }
     this.#attempted(who, (attempt) => this.#attempts.reject(attempt, 'wrong_password')).catch(() => undefined)
@@ -383,7 +397,7 @@ export class Identities {
     required?: RequiredFactor,
   ): Promise<Outcome> {
     const first = await this.#keys.prove(request, place, attempt === 'locked', key, signed)
-    const step = await this.#withFactor(first, request.source, required)
+    const step = await this.#withFactors(first, request.source, required)
     return await this.#settle(step, attempt, this.#dialogueOf(request, place))
   }
 
@@ -402,4 +416,8 @@ export class Identities {
     await this.#users.noteSignIn(proved.user.id, this.#now())
     return { result: 'accepted', ...proved }
   }
+}
+
+function closeForwarded({ proof }: Begun): void {
+  if ('forwarded' in proof) proof.forwarded?.close()
 }

@@ -14,6 +14,21 @@ export const MAX_DIALOGUES = 10_000
 /** Rounds of one sign-in. */
 export const MAX_ROUNDS = 16
 
+/** Bounds on dialogues; `ms`: milliseconds within which a round has to be answered. */
+export interface DialogueLimits {
+  ms: number
+  ofName: number
+  ofNetwork: number
+  inAll: number
+}
+
+const LIMITS: DialogueLimits = {
+  ms: DIALOGUE_MS,
+  ofName: MAX_OF_NAME,
+  ofNetwork: MAX_OF_NETWORK,
+  inAll: MAX_DIALOGUES,
+}
+
 export interface Dialogue {
   /** Key of the user's name. */
   name: string
@@ -32,12 +47,14 @@ export class Dialogues<D extends Dialogue> {
   readonly #kept = new Map<string, Kept<D>>()
   readonly #now: () => number
   readonly #onEnded: (dialogue: D) => void
+  readonly #limits: DialogueLimits
   #timer: NodeJS.Timeout | undefined
 
   /** `now` returns milliseconds since the epoch. `onEnded` is called with each one that ends without an answer. */
-  constructor(now: () => number, onEnded: (dialogue: D) => void) {
+  constructor(now: () => number, onEnded: (dialogue: D) => void, limits: DialogueLimits = LIMITS) {
     this.#now = now
     this.#onEnded = onEnded
+    this.#limits = limits
   }
 
   get size(): number {
@@ -47,16 +64,17 @@ export class Dialogues<D extends Dialogue> {
   /** Keeps a dialogue, and returns the id of its round. */
   open(dialogue: D): string {
     this.#endOld()
+    const { ms, ofName, ofNetwork, inAll } = this.#limits
     const network = networkOf(dialogue.source)
     // The oldest come first, since all have the same time.
     const near = [...this.#kept].filter(([, { dialogue: other }]) => networkOf(other.source) === network)
     const same = near.filter(([, { dialogue: other }]) => other.name === dialogue.name)
     const [oldest] = this.#kept.keys()
-    if (MAX_OF_NAME <= same.length) this.end(same[0]![0])
-    else if (MAX_OF_NETWORK <= near.length) this.end(near[0]![0])
-    else if (MAX_DIALOGUES <= this.#kept.size && oldest !== undefined) this.end(oldest)
+    if (ofName <= same.length) this.end(same[0]![0])
+    else if (ofNetwork <= near.length) this.end(near[0]![0])
+    else if (inAll <= this.#kept.size && oldest !== undefined) this.end(oldest)
     const id = randomBytes(16).toString('base64url')
-    this.#kept.set(id, { dialogue, ends: this.#now() + DIALOGUE_MS })
+    this.#kept.set(id, { dialogue, ends: this.#now() + ms })
     this.#arm()
     return id
   }
@@ -85,7 +103,7 @@ export class Dialogues<D extends Dialogue> {
     const now = this.#now()
     for (const [id, { ends }] of this.#kept) {
       // A clock that was set back ends them too.
-      if (now < ends && ends <= now + DIALOGUE_MS) break
+      if (now < ends && ends <= now + this.#limits.ms) break
       this.end(id)
     }
   }
@@ -97,6 +115,6 @@ export class Dialogues<D extends Dialogue> {
       this.#timer = undefined
       this.#endOld()
       this.#arm()
-    }, DIALOGUE_MS / 10).unref()
+    }, this.#limits.ms / 10).unref()
   }
 }

@@ -1,10 +1,11 @@
 /** Proof of a password by servers: those of an authentication domain, or those that a local user names. */
 
+import { Buffer } from 'node:buffer'
 import { randomBytes, randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import type { AuthDomain, ExternalAuth } from '../model/external-auths.ts'
-import type { Id, User } from '../model/objects.ts'
+import type { AuthDomain, ExternalAuth, ExternalAuthType } from '../model/external-auths.ts'
+import type { AccountingClass, Id, User } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
 import { Looks } from './looks.ts'
@@ -32,6 +33,8 @@ export interface ExternalOptions {
 type DomainOfMethod = Pick<AuthDomain, 'attributes'>
 
 interface KnownMethod {
+  id: Id
+  type: ExternalAuthType
   /** Name of the external authentication. */
   name: string
   auth: ExternalAuth
@@ -42,11 +45,17 @@ interface KnownMethod {
 /** A person as one server has accepted them. */
 interface Judged {
   person: Person
-  by: string
+  by: Judge
   /** The server, if it has judged the password without further rounds, and the hash to be kept of it. */
   kept?: { auth: ExternalAuth; hash: string }
   /** The user whom an earlier proof stands for, since no server could judge. */
   earlier?: User
+}
+
+interface Judge {
+  /** Name of the external authentication. */
+  name: string
+  classes?: AccountingClass
 }
 
 /** No server of the domain has judged. */
@@ -67,6 +76,8 @@ export class External {
   readonly #looks = new Looks(() => performance.now())
   /** Milliseconds that the last look took which found a person. */
   #lookMs = 0
+  /** Called with each answer of the servers of a method, and the milliseconds that it took. */
+  onJudged: ((type: ExternalAuthType, result: MethodAnswer['result'], time: number) => void) | undefined
   /** Of each external authentication. */
   readonly #turns = new Map<Id, Turns>()
 
@@ -96,7 +107,7 @@ export class External {
     person: Person,
     by: string,
   ): Promise<Step<Proved>> {
-    return await this.#afterFirst(domain, attempt, { person, by })
+    return await this.#afterFirst(domain, attempt, { person, by: { name: by } })
   }
 
   async #afterFirst(
@@ -105,8 +116,8 @@ export class External {
     { person, by, kept, earlier }: Judged,
   ): Promise<Step<Proved>> {
     const rest = await this.#bySecond(domain, domain.secondaryAuthIds, attempt, [by])
-    if (earlier) return await andThen(rest, (names) => this.#asEarlier(domain, earlier, names))
-    const proved = await andThen(rest, (names) => this.#asUser(domain, person, names))
+    if (earlier) return await andThen(rest, (judges) => this.#asEarlier(domain, earlier, judges))
+    const proved = await andThen(rest, (judges) => this.#asUser(domain, person, judges))
     return await andThen(proved, (value) => this.#keep(value, kept))
   }
 
@@ -116,14 +127,14 @@ export class External {
   }
 
   /** Returns the person with the groups that were seen last. */
-  async #asEarlier(domain: AuthDomain, { id }: User, by: readonly string[]): Promise<Step<Proved>> {
+  async #asEarlier(domain: AuthDomain, { id }: User, judges: readonly Judge[]): Promise<Step<Proved>> {
     const { authDomains, users } = this.#options.store
     const now = await authDomains.find(domain.id)
     if (!now || !asksSame(now, domain)) return { result: 'rejected', reason: 'method_not_allowed' }
     const user = await users.find(id)
-    return user
-      ? { result: 'accepted', value: { user, by, isOffline: true } }
-      : { result: 'rejected', reason: 'unmapped' }
+    if (!user) return { result: 'rejected', reason: 'unmapped' }
+    const by = judges.map(({ name }) => name)
+    return { result: 'accepted', value: { user, by, ...classesOf(judges), isOffline: true } }
   }
 
   /**
@@ -155,7 +166,7 @@ export class External {
   /** Goes on after the person's key has signed: with each second factor of the domain. */
   async byKey(domain: AuthDomain, attempt: MethodAttempt, person: Person): Promise<Step<Proved>> {
     const rest = await this.#bySecond(domain, domain.secondaryAuthIds, attempt, [])
-    return await andThen(rest, (names) => this.#asUser(domain, person, names))
+    return await andThen(rest, (judges) => this.#asUser(domain, person, judges))
   }
 
   /** @throws UnavailableError */
@@ -197,9 +208,38 @@ export class External {
     return await andThen(first, async ({ by, kept, earlier }) => {
       // While the server judged, or they typed, the user may have been changed.
       const now = await this.#options.store.users.find(user.id)
-      if (!now || !serversOf(now).includes(by)) return { result: 'rejected', reason: 'method_not_allowed' }
-      const isOffline = earlier !== undefined
-      return await this.#keep({ user: now, by: [by], ...(isOffline && { isOffline }) }, kept)
+      if (!now || !serversOf(now).includes(by.name))
+        return { result: 'rejected', reason: 'method_not_allowed' }
+      const proved = {
+        user: now,
+        by: [by.name],
+        ...classesOf([by]),
+        ...(earlier && { isOffline: true as const }),
+      }
+      return await this.#keep(proved, kept)
+    })
+  }
+
+  /** Goes on after the first factor of a local user: with each second factor that the user names. */
+  async afterLocal(proved: Proved, source: string): Promise<Step<Proved>> {
+    const { user } = proved
+    const servers = user.secondaryAuths ?? []
+    if (servers.length === 0) return { result: 'accepted', value: proved }
+    const rest = await this.#bySecond(undefined, servers, attemptOf(user.userName, source), [])
+    return await andThen(rest, async (judges) => {
+      // While they typed, the password, the keys or the servers may have been changed.
+      const now = await this.#options.store.users.find(user.id)
+      return now && isProvedSame(now, user)
+        ? {
+            result: 'accepted',
+            value: {
+              ...proved,
+              user: now,
+              second: judges.map(({ name }) => name),
+              ...classesOf(judges, proved.classes),
+            },
+          }
+        : { result: 'rejected', reason: 'method_not_allowed' }
     })
   }
 
@@ -245,17 +285,17 @@ export class External {
     const by = await offline?.judge(user, away, password, attempt.source)
     if (!by || !user) return unavailable(failed)
     const person = { userName: attempt.userName, groups: [] }
-    return { result: 'accepted', value: { person, by: by.authenticationName, earlier: user } }
+    return { result: 'accepted', value: { person, by: { name: by.authenticationName }, earlier: user } }
   }
 
-  /** Asks for each second factor what the user has for it: `names` are those that have judged already. */
+  /** Asks for each second factor what the user has for it: `judges` are those that have judged already. */
   async #bySecond(
-    domain: DomainOfMethod,
-    [id, ...rest]: readonly Id[],
+    domain: DomainOfMethod | undefined,
+    [id, ...rest]: readonly (Id | string)[],
     attempt: MethodAttempt,
-    names: readonly string[],
-  ): Promise<Step<string[]>> {
-    if (id === undefined) return { result: 'accepted', value: [...names] }
+    judges: readonly Judge[],
+  ): Promise<Step<Judge[]>> {
+    if (id === undefined) return { result: 'accepted', value: [...judges] }
     const round: Round<Judged> = {
       message: '',
       prompts: [{ text: 'Second factor: ', echo: false }],
@@ -269,17 +309,19 @@ export class External {
       close: () => undefined,
     }
     return await andThen({ result: 'challenge', round }, ({ by }) =>
-      this.#bySecond(domain, rest, attempt, [...names, by]),
+      this.#bySecond(domain, rest, attempt, [...judges, by]),
     )
   }
 
-  async #asUser(domain: AuthDomain, person: Person, by: readonly string[]): Promise<Step<Proved>> {
+  async #asUser(domain: AuthDomain, person: Person, judges: readonly Judge[]): Promise<Step<Proved>> {
     const { authDomains, persons } = this.#options.store
     const now = await authDomains.find(domain.id)
     // While they judged, or the person typed, the servers may have been taken from the domain.
     if (!now || !asksSame(now, domain)) return { result: 'rejected', reason: 'method_not_allowed' }
     const user = await persons.signedIn(domain.id, person)
-    return user ? { result: 'accepted', value: { user, by } } : { result: 'rejected', reason: 'unmapped' }
+    if (!user) return { result: 'rejected', reason: 'unmapped' }
+    const by = judges.map(({ name }) => name)
+    return { result: 'accepted', value: { user, by, ...classesOf(judges) } }
   }
 
   async #ask(
@@ -303,7 +345,14 @@ export class External {
     const auth = await store.externalAuths.find(id)
     if (!auth) throw new Error('there is no such external authentication')
     const method = await registry.of(auth, domain?.attributes)
-    return { name: auth.authenticationName, auth, method, turns: this.#turnsOf(auth.id) }
+    return {
+      id: auth.id,
+      type: auth.type,
+      name: auth.authenticationName,
+      auth,
+      method,
+      turns: this.#turnsOf(auth.id),
+    }
   }
 
   async #judge(
@@ -316,11 +365,12 @@ export class External {
     const answer = await known.turns
       .run(attempt.source, () => ask(AbortSignal.timeout(MAX_MS)))
       .catch((error: Error): MethodAnswer => ({ result: 'unavailable', reason: error.message }))
+    if (answer) this.onJudged?.(known.type, answer.result, performance.now() - begin)
     switch (answer?.result) {
       case undefined:
         return { result: 'unavailable', server, reason: 'too many sign-ins wait for its servers' }
       case 'accepted':
-        return { result: 'accepted', value: { person: answer.person, by: server } }
+        return { result: 'accepted', value: { person: answer.person, by: judgeOf(known, answer.classes) } }
       case 'rejected':
         this.#note(performance.now() - begin)
         return { result: 'rejected', reason: answer.reason }
@@ -364,6 +414,29 @@ export function attemptOf(userName: string, source: string): MethodAttempt {
 
 function asksSame(a: AuthDomain, b: AuthDomain): boolean {
   return isDeepStrictEqual([a.externalAuthIds, a.secondaryAuthIds], [b.externalAuthIds, b.secondaryAuthIds])
+}
+
+function judgeOf({ id, name }: KnownMethod, classes: readonly Uint8Array[] = []): Judge {
+  const values = classes.map((value) => Buffer.from(value).toString('base64'))
+  return { name, ...(values.length > 0 && { classes: { externalAuthId: id, values } }) }
+}
+
+function classesOf(
+  judges: readonly Judge[],
+  before: readonly AccountingClass[] = [],
+): Pick<Proved, 'classes'> {
+  const classes = [...before, ...judges.flatMap((judge) => judge.classes ?? [])]
+  return classes.length === 0 ? {} : { classes }
+}
+
+function isProvedSame(a: User, b: User): boolean {
+  const proved = (user: User) => [
+    user.userAuths,
+    user.secondaryAuths,
+    user.secretRevision,
+    user.sshPublicKeys,
+  ]
+  return isDeepStrictEqual(proved(a), proved(b))
 }
 
 function keyOfLook({ id, attributes, externalAuthIds }: AuthDomain, userName: string): string {

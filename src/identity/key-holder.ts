@@ -12,7 +12,7 @@ export type KeyHolder = {
   keys: readonly string[]
   /** Why no key of theirs is accepted. */
   flaw?: Refusal | undefined
-} & ({ user: User } | { person: Person })
+} & ({ user: User; isCertifiedHere?: boolean } | { person: Person })
 
 /** Checks the key: a plain one must be listed; a certificate needs a valid authority. `use.user`: the name without a holder. */
 export function flawOfOffered(

@@ -4,6 +4,7 @@ import type { Authorities } from './authorities.ts'
 import { type OfferedKey, readOfferedKey } from './certificate.ts'
 import { attemptOf, type External } from './external.ts'
 import { flawOfOffered, type KeyHolder } from './key-holder.ts'
+import { holderOfOwn, type OwnCertificates } from './own-certificate.ts'
 import { isSound, type Place } from './places.ts'
 import type { Proved, Refusal, SignIn } from './sign-in.ts'
 import { type SignedRequest, verifySignedRequest } from './signature.ts'
@@ -15,6 +16,8 @@ const UNKNOWN = { result: 'rejected', reason: 'unknown_user' } as const
 
 export interface KeysOptions {
   external?: External | undefined
+  /** Certificates of the bastion's own authority. */
+  certificates?: OwnCertificates | undefined
   authorities: () => Authorities
   /** Milliseconds since the epoch. */
   now: () => number
@@ -29,8 +32,9 @@ export class Keys {
 
   /** Returns why a key that is offered would be refused, or undefined. */
   async flawOfQuery(request: SignIn, place: Place, key: Uint8Array): Promise<Refusal | undefined> {
-    const found = await this.#holderOf(request, place)
-    const flaw = this.#flawOf(found, readOfferedKey(key), request, key)
+    const offered = readOfferedKey(key)
+    const found = await this.#holderOf(request, place, offered)
+    const flaw = this.#flawOf(found, offered, request, key)
     await this.#pretend(place, flaw)
     return flaw
   }
@@ -47,7 +51,7 @@ export class Keys {
     const offered = readOfferedKey(key)
     const signature =
       offered && verifySignedRequest({ ...signed, login: request.login, offered: key, key: offered.key })
-    const found = isLocked ? UNKNOWN : await this.#holderOf(request, place)
+    const found = isLocked ? UNKNOWN : await this.#holderOf(request, place, offered)
     // The person may be known: no failure that counts.
     if (found.result === 'unavailable') return found
     let flaw = this.#flawOf(found, offered, request, key) ?? (signature ? undefined : 'bad_signature')
@@ -70,13 +74,20 @@ export class Keys {
   }
 
   async #accept(holder: KeyHolder, { domain, userName }: Place, source: string): Promise<Step<Proved>> {
-    if ('user' in holder) return { result: 'accepted', value: { user: holder.user } }
+    if ('user' in holder) {
+      const { user, isCertifiedHere } = holder
+      return { result: 'accepted', value: { user, ...(isCertifiedHere && { isCertifiedHere }) } }
+    }
     return await this.#options.external!.byKey(domain!, attemptOf(userName, source), holder.person)
   }
 
-  /** Finds the local user, or the person of a domain whose directory has keys. */
-  async #holderOf(request: SignIn, { local, domain, userName }: Place): Promise<Step<KeyHolder>> {
-    const { external, now } = this.#options
+  /** Finds the owner of a certificate made here, the local user, or the person of a domain whose directory has keys. */
+  async #holderOf(request: SignIn, place: Place, offered: OfferedKey | undefined): Promise<Step<KeyHolder>> {
+    const { authorities, certificates, external, now } = this.#options
+    const { local, domain, userName } = place
+    const certificate = offered?.certificate
+    if (certificates && certificate && authorities().isOwn(certificate))
+      return await holderOfOwn(certificates, certificate, place, { source: request.source, now: now() })
     if (local) {
       const flaw = flawOfMethod(local, METHOD, request.source, now())
       const holder = { name: local.userName, keys: local.sshPublicKeys, flaw, user: local }
@@ -99,7 +110,8 @@ export class Keys {
     const { authorities, now } = this.#options
     const holder = found.result === 'accepted' ? found.value : undefined
     const use = { user: request.user, source: request.source, now: now() }
-    return flawOfOffered(holder, offered, key, authorities(), use)
+    const flaw = flawOfOffered(holder, offered, key, authorities(), use)
+    return found.result === 'rejected' ? found.reason : flaw
   }
 
   /** A name that is no local user's takes the time of a look at the default domain. */

@@ -1,8 +1,9 @@
 /** Requests to sign in and their outcomes. */
-import type { Id, User } from '../model/objects.ts'
+import type { AccountingClass, Id, User } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { AuthorityFlaw } from './authorities.ts'
 import type { OfferedKey } from './certificate.ts'
+import type { ForwardedTicket } from './forwarded-ticket.ts'
 import type { MethodPrompt, MethodRefusal } from './methods/method.ts'
 import type { RoundForm } from './round-form.ts'
 import type { SignedRequest } from './signature.ts'
@@ -10,7 +11,9 @@ import type { StandingFlaw } from './standing.ts'
 
 /** A ticket of Kerberos, or the word of a provider, which its method has judged. */
 export interface ShownProof {
-  method: 'negotiate' | 'provider'
+  method: 'negotiate' | 'gssapi-with-mic' | 'provider'
+  /** A ticket that came with it; closed unless the sign-in is accepted. */
+  forwarded?: ForwardedTicket
 }
 
 /** A second factor of a user that has signed in before. */
@@ -52,6 +55,8 @@ export type Refusal =
   | 'method_not_allowed'
   | 'wrong_password'
   | 'wrong_ticket'
+  /** The ticket is of another person than the one that the login string names. */
+  | 'other_name'
   | 'unknown_key'
   | 'bad_signature'
   | 'busy'
@@ -65,6 +70,12 @@ export type Refusal =
   | 'used_code'
   /** Wrong codes in a row, from whichever addresses. */
   | 'too_many_codes'
+  | 'unknown_security_key'
+  | 'wrong_security_key'
+  /** Its count of signatures has gone back: another device has the same key. */
+  | 'copied_security_key'
+  /** A certificate that was made here, and has been withdrawn, or is not this user's. */
+  | 'withdrawn_certificate'
   | AuthorityFlaw
   | StandingFlaw
   | MethodRefusal
@@ -74,6 +85,10 @@ export interface Proved {
   user: User
   /** Names of the external authentications that have judged it; absent if none has. */
   by?: readonly string[]
+  /** Names of those that have judged a second factor of a local user, beside `by`. */
+  second?: readonly string[]
+  /** Class attributes of the servers that judged, for the accounting of sessions. */
+  classes?: readonly AccountingClass[]
   /** Id of the session at the provider of a federated sign-in, with which all ends that rests on the sign-in. */
   providerSession?: Id
   /** Set if no server could judge, and an earlier proof has counted. */
@@ -88,6 +103,8 @@ export interface Proved {
   key?: OfferedKey
   /** Set if a code was right, or an authenticator was enrolled. */
   hasFactor?: true
+  /** Set for a certificate that was made here: all factors were proved for it. */
+  isCertifiedHere?: boolean
 }
 
 export type Outcome =

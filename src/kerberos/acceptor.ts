@@ -1,9 +1,10 @@
 /** The service's side of Kerberos: a client shows a ticket for a service of ours, and proves that it is its own. */
 import type { Buffer } from 'node:buffer'
 import { randomInt } from 'node:crypto'
+import { type Delegated, readDelegated } from './delegated.ts'
 import { IntegrityError } from './encryption.ts'
 import { type Authenticator, apReply, readApRequest, readAuthenticator } from './exchange.ts'
-import { frameOf, isMutual, KIND, readFirstToken } from './gss.ts'
+import { frameOf, KIND, readFirstToken, readFlagsChecksum } from './gss.ts'
 import type { KeytabEntry } from './keytab.ts'
 import { MessageTokens } from './message-tokens.ts'
 import type { Key, TicketPart } from './messages.ts'
@@ -23,6 +24,8 @@ export interface AcceptorOptions {
   service: string
   keys: readonly KeytabEntry[]
   replays: Replays
+  /** Whether a delegated ticket is read; if not, it is left where it is. */
+  takesDelegated?: boolean
   /** Milliseconds since the epoch. */
   now: () => number
 }
@@ -35,7 +38,9 @@ export interface Accepted {
   answer?: Buffer
   /** Messages under the key of the context. */
   tokens: MessageTokens
-  /** Wipes the key. */
+  /** The ticket by which we may act for the client, if one came that can be used. Its key is the caller's to wipe. */
+  delegated?: Delegated
+  /** Wipes the key of the context. */
   close: () => void
 }
 
@@ -53,12 +58,14 @@ export function acceptToken(token: Uint8Array, options: AcceptorOptions): Accept
   try {
     const proof = readAuthenticator(request.sealed, part.key)
     if (proof.key) used.push(proof.key)
-    const wantsAnswer = isMutual(proof.checksum) || request.wantsAnswer
+    const { isMutual, delegated } = readFlagsChecksum(proof.checksum)
+    const wantsAnswer = isMutual || request.wantsAnswer
     requireCurrent(part, proof, options)
     const client = part.client.join('/')
     const flaw = replays.flawOf(request.sealed.bytes, client, proof.time + proof.micros / 1000, now())
     if (flaw) throw new TicketRefusal(flaw)
     const own = randomInt(MAX_FIRST)
+    const forwarded = delegated && options.takesDelegated && readDelegated(delegated, used, part)
     const tokens = new MessageTokens({
       side: 'acceptor',
       key: proof.key ?? part.key,
@@ -69,6 +76,7 @@ export function acceptToken(token: Uint8Array, options: AcceptorOptions): Accept
       client: part.client,
       ...(wantsAnswer && { answer: frameOf(KIND.AP_REP, apReply(proof, part.key, own)) }),
       tokens,
+      ...(forwarded && { delegated: forwarded }),
       close: wipe,
     }
   } catch (error) {
@@ -76,6 +84,9 @@ export function acceptToken(token: Uint8Array, options: AcceptorOptions): Accept
     throw error
   }
 }
+
+/** Returns the realm of the ticket in a first token, as the client says. @throws MalformedError */
+export const realmOfToken = (token: Uint8Array): string => readApRequest(readFirstToken(token)).ticket.realm
 
 function opened(ticket: Parameters<typeof openTicket>[0], { realm, service, keys }: AcceptorOptions) {
   const name = `${ticket.service.join('/')}@${ticket.realm}`

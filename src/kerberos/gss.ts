@@ -14,6 +14,7 @@ export const KIND = { AP_REQ: 1, AP_REP: 2, ERROR: 3 } as const
 const FLAGS_CHECKSUM = 0x8003
 const BINDING_BYTES = 16
 const FLAGS_AT = 4 + BINDING_BYTES
+const DELEGATED_AT = FLAGS_AT + 4
 const FLAG = { DELEGATED: 1, MUTUAL: 2, REPLAY: 4, SEQUENCE: 8, SEALED: 16, SIGNED: 32 } as const
 const ASKED = FLAG.MUTUAL | FLAG.REPLAY | FLAG.SEQUENCE | FLAG.SEALED | FLAG.SIGNED
 /** Longest delegated KRB-CRED. */
@@ -75,20 +76,35 @@ export function flagsChecksum({ bindings, delegated }: GssFlags): Checksum {
   return { type: FLAGS_CHECKSUM, bytes: Buffer.concat([head, option, delegated]) }
 }
 
-/**
- * Returns whether the client asks for a proof of ours. Bindings to a channel are not judged, and a delegated ticket is
- * left where it is. @throws MalformedError
- */
-export function isMutual(checksum: Checksum | undefined): boolean {
+/** Parts of a checksum, as they were read. */
+export interface ReadFlags {
+  /** It asks for a proof of ours. */
+  isMutual: boolean
+  /** A KRB-CRED, unread. */
+  delegated?: Uint8Array
+}
+
+/** Reads the checksum of an initiator. Bindings to a channel are not judged. @throws MalformedError */
+export function readFlagsChecksum(checksum: Checksum | undefined): ReadFlags {
   const bytes = checksum && Buffer.from(checksum.bytes)
   if (
     !bytes ||
     checksum.type !== FLAGS_CHECKSUM ||
-    bytes.length < FLAGS_AT + 4 ||
+    bytes.length < DELEGATED_AT ||
     bytes.readUInt32LE() !== BINDING_BYTES
   )
     throw new MalformedError(
       `a Kerberos authenticator: a checksum of the GSS-API was expected, got type ${checksum?.type ?? 'none'}`,
     )
-  return (bytes.readUInt32LE(FLAGS_AT) & FLAG.MUTUAL) !== 0
+  const flags = bytes.readUInt32LE(FLAGS_AT)
+  const isMutual = (flags & FLAG.MUTUAL) !== 0
+  if ((flags & FLAG.DELEGATED) === 0) return { isMutual }
+  const begin = DELEGATED_AT + 4
+  const length = bytes.length < begin ? 0 : bytes.readUInt16LE(DELEGATED_AT + 2)
+  // Extensions may follow.
+  if (length === 0 || bytes.length < begin + length)
+    throw new MalformedError(
+      `a Kerberos authenticator: a delegated ticket of ${length} bytes was expected, got ${bytes.length - begin}`,
+    )
+  return { isMutual, delegated: bytes.subarray(begin, begin + length) }
 }

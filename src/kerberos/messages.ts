@@ -13,6 +13,7 @@ export const MESSAGE = {
   TGS_REP: 13,
   AP_REQ: 14,
   AP_REP: 15,
+  CRED: 22,
   ERROR: 30,
 } as const
 export const PART = {
@@ -22,6 +23,7 @@ export const PART = {
   ENC_AS_REP: 25,
   ENC_TGS_REP: 26,
   ENC_AP_REP: 27,
+  ENC_CRED: 29,
 } as const
 const PA = { TGS_REQ: 1, ENC_TIMESTAMP: 2, ETYPE_INFO2: 19 } as const
 const NAME = { PRINCIPAL: 1, SERVICE: 2 } as const
@@ -35,6 +37,7 @@ export const USAGE = {
   TGS_REP: 8,
   AP_AUTHENTICATOR: 11,
   AP_REP: 12,
+  CRED: 14,
   ACCEPTOR_SEAL: 22,
   ACCEPTOR_SIGN: 23,
   INITIATOR_SEAL: 24,

@@ -5,9 +5,8 @@
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../proxies/bytes/malformed.ts'
 import { buildResponse, parseInit, STATE } from '../../proxies/bytes/spnego.ts'
-import { type Accepted, type AcceptorOptions, acceptToken, TicketRefusal } from './acceptor.ts'
-import { readApRequest } from './exchange.ts'
-import { KERBEROS_OID, MAX_TOKEN, readFirstToken } from './gss.ts'
+import { type Accepted, type AcceptorOptions, acceptToken, realmOfToken, TicketRefusal } from './acceptor.ts'
+import { KERBEROS_OID, MAX_TOKEN } from './gss.ts'
 
 /** 1.2.840.48018.1.2.2, in DER: Kerberos as Windows has numbered it by mistake, and lists it first. */
 const WINDOWS_OID = Buffer.from('06092a864882f712010202', 'hex')
@@ -26,9 +25,7 @@ export function acceptNegotiate(
 }
 
 /** Returns the realm of the ticket, as the client says. @throws TicketRefusal, MalformedError */
-export function realmOf(bytes: Uint8Array): string {
-  return readApRequest(readFirstToken(firstChoice(bytes).token)).ticket.realm
-}
+export const realmOfNegotiate = (bytes: Uint8Array): string => realmOfToken(firstChoice(bytes).token)
 
 function firstChoice(bytes: Uint8Array): { mechanism: Uint8Array; token: Uint8Array } {
   if (bytes.length > MAX_TOKEN)

@@ -15,7 +15,7 @@ export interface ExternalServer {
 
 interface Common {
   id: Id
-  /** Unique; also a value of `user_auths`. */
+  /** Unique; also a value of `user_auths` and `secondary_auth` of users. */
   authenticationName: string
   description: string
   /** Tried in order. At least one, eight at most. */

@@ -21,6 +21,8 @@ export interface User {
   profile: string
   /** Own methods, and names of external authentications. */
   userAuths: string[]
+  /** Names of external authentications, each asked for a second factor; absent for none. */
+  secondaryAuths?: string[]
   /** One line each, OpenSSH's authorized_keys form without options: `ssh-ed25519 AAAA… comment`. */
   sshPublicKeys: string[]
   isDisabled: boolean
@@ -391,8 +393,17 @@ export interface SessionRecord {
   /** The user's reason, as the authorization asks for it. */
   comment?: string
   ticket?: string
+  /** For the servers of accounting that judged the sign-in. */
+  accountingClasses?: readonly AccountingClass[]
   recording?: { state: RecordingState; size: number; frames: number; digest: string }
   legalHold?: LegalHold | undefined
+}
+
+/** Class of a RADIUS accept: goes back to the server with the accounting of the sign-in's sessions (RFC 2865 5.25). */
+export interface AccountingClass {
+  externalAuthId: Id
+  /** Values of the attributes, in their order, as base64. */
+  values: string[]
 }
 
 /** Why a recording is kept regardless of the retention, since when (milliseconds), and on whose order. */

@@ -1,8 +1,8 @@
 /** The frame of every page: its HTML around the content, and the header fields that a browser protects it by. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { KEY_SCRIPT_FILE, PAGE_ICON, STYLE_SHEET } from './files.ts'
 import { type Html, html } from './html.ts'
 import { keepChoice, LANGUAGES, languageOf } from './languages/languages.ts'
-import { PAGE_ICON, STYLE_SHEET } from './style.ts'
 
 export interface Page {
   title: string
@@ -10,6 +10,8 @@ export interface Page {
   body: Html
   status?: number
   isWide?: boolean
+  /** Whether it has the script for security keys. */
+  hasScript?: boolean
   /** Path and query to which the links to other languages lead; left out on pages that a link cannot show again. */
   path?: string
   /** Origins to which its forms may lead, besides this one. */
@@ -25,6 +27,7 @@ export function sendPage(request: FastifyRequest, reply: FastifyReply, page: Pag
     "default-src 'none'",
     "style-src 'self'",
     "img-src 'self'",
+    ...(page.hasScript ? ["script-src 'self'"] : []),
     `form-action ${["'self'", ...(page.formsTo ?? [])].join(' ')}`,
     "base-uri 'none'",
     "frame-ancestors 'none'",
@@ -45,7 +48,7 @@ export function sendPage(request: FastifyRequest, reply: FastifyReply, page: Pag
     .send(documentOf(request, page).toString())
 }
 
-function documentOf(request: FastifyRequest, { title, body, isWide, path }: Page): Html {
+function documentOf(request: FastifyRequest, { title, body, isWide, hasScript, path }: Page): Html {
   return html`<!DOCTYPE html>
 <html lang="${languageOf(request)}">
 <head>
@@ -55,6 +58,7 @@ function documentOf(request: FastifyRequest, { title, body, isWide, path }: Page
 <title>${title} · Sallyport</title>
 <link rel="stylesheet" href="${STYLE_SHEET.url}">
 <link rel="icon" type="image/svg+xml" href="${PAGE_ICON.url}">
+${hasScript && html`<script src="${KEY_SCRIPT_FILE.url}" defer></script>`}
 </head>
 <body>
 <header>${LOGO}<span>Sallyport</span></header>

@@ -2,9 +2,9 @@
 import type { Context } from '../api/access/context.ts'
 import type { Api } from '../api/http/deps.ts'
 import { registerAccountPage } from './account.ts'
+import { KEY_SCRIPT_FILE, PAGE_ICON, STYLE_SHEET } from './files.ts'
 import { acceptForms } from './forms.ts'
 import { registerSignInPages } from './sign-in.ts'
-import { PAGE_ICON, STYLE_SHEET } from './style.ts'
 import { ticketWays, type WaysOfKind } from './ways.ts'
 
 /** Ways beside the password, in the order of the page. */
@@ -13,7 +13,7 @@ const REGISTERED = [registerSignInPages, registerAccountPage]
 
 export function registerPages(app: Api, context: Context): void {
   acceptForms(app)
-  for (const { path, text, type } of [STYLE_SHEET, PAGE_ICON]) {
+  for (const { path, text, type } of [STYLE_SHEET, PAGE_ICON, KEY_SCRIPT_FILE]) {
     app.get(path, { schema: { hide: true } }, async (_request, reply) =>
       reply
         .headers({

@@ -5,9 +5,10 @@ import { MAX_PASSWORD_BYTES } from '../identity/password.ts'
 import type { Outcome } from '../identity/sign-in.ts'
 import { tokenField } from './forms.ts'
 import { type Html, html } from './html.ts'
+import { keyForm } from './key-form.ts'
 import type { Messages } from './languages/en.ts'
 import { messagesOf } from './languages/languages.ts'
-import { type Page, sendPage } from './page.ts'
+import { sendPage } from './page.ts'
 import { HOME } from './return-path.ts'
 import { lastWay, PASSWORD_WAY, type PageContext, type Way, waysOf } from './ways.ts'
 
@@ -91,32 +92,39 @@ export function sendRound(
 ): FastifyReply {
   const messages = messagesOf(request)
   const { title, lead, fields } = roundPart(messages, challenge)
+  const key = challenge.form?.kind === 'code' ? challenge.form.key : undefined
   const again = view.return === HOME ? '/signin' : `/signin?return=${encodeURIComponent(view.return)}`
+  const hidden = { return: view.return, way: view.way, challenge: challenge.challenge }
   const body = html`<div class="sheet">
 <h1>${title}</h1>
 ${lead}
-<form method="post" action="/signin" autocomplete="off">
-${tokenField(request, reply)}<input type="hidden" name="return" value="${view.return}">
-<input type="hidden" name="way" value="${view.way}"><input type="hidden" name="challenge" value="${challenge.challenge}">
+${key && keyForm(request, reply, { action: '/signin', key, hidden, label: messages.keys.use })}
+${key && fields && html`<p class="or">${messages.signIn.or}</p>`}
+${
+  fields &&
+  html`<form method="post" action="/signin" autocomplete="off">
+${tokenField(request, reply)}${Object.entries(hidden).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
 ${fields}
-</form>
+</form>`
+}
 <p class="small"><a href="${again}">${messages.signIn.cancel}</a></p>
 </div>`
-  const page: Page = { title, body }
-  return sendPage(request, reply, page)
+  return sendPage(request, reply, { title, body, hasScript: key !== undefined })
 }
 
 interface RoundPart {
   title: string
   lead: Html
-  fields: Html
+  /** Absent if a security key is all that is asked for. */
+  fields?: Html
 }
 
 function roundPart(messages: Messages, challenge: Challenge): RoundPart {
-  const { signIn, code, enrol, recovery } = messages
+  const { signIn, code, enrol, keys, recovery } = messages
   const { form, uri } = challenge
   switch (form?.kind) {
     case 'code':
+      if (!form.hasCodes) return { title: keys.title, lead: html`<p>${keys.useText}</p>` }
       return { title: code.title, lead: html`<p>${code.text}</p>`, fields: codeField(messages, code.label) }
     case 'enrol': {
       const lead = html`${form.isAgain && html`<p class="alert" role="alert">${enrol.again}</p>`}<p>${enrol.text}</p>

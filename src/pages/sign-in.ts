@@ -5,6 +5,7 @@ import { byAnswers, byPassword, byTicket, end } from '../api/access/signing-in.t
 import type { Api } from '../api/http/deps.ts'
 import { ApiError } from '../api/http/errors.ts'
 import { MAX_PASSWORD_BYTES } from '../identity/password.ts'
+import { MAX_KEY_ANSWER } from '../identity/second-factor/security-keys.ts'
 import { finishSignIn } from './finish.ts'
 import { type Form, formOfRequest, ownerOf } from './forms.ts'
 import { messagesOf } from './languages/languages.ts'
@@ -97,7 +98,7 @@ function answersOf(form: Form): string[] {
   for (let index = 0; index < MAX_ANSWERS; index++) {
     const answer = form.get(`answer${index}`)
     if (answer === undefined) break
-    if (answer.length > MAX_PASSWORD_BYTES) throw new ApiError('invalid_field')
+    if (answer.length > MAX_KEY_ANSWER) throw new ApiError('invalid_field')
     answers.push(answer)
   }
   return answers

@@ -1,7 +1,6 @@
-/** The style sheet of all pages, and their icon: light or dark as the system is, from a phone's width on. */
-import { createHash } from 'node:crypto'
+/** The style sheet of all pages: light or dark as the system is, from a phone's width on. */
 
-const STYLE = `
+export const STYLE = `
 :root {
   color-scheme: light dark;
   --ground: #f3f5f8; --sheet: #ffffff; --text: #16202e; --soft: #55627a; --line: #c6cedb;
@@ -28,6 +27,8 @@ header svg { width: 1.6rem; height: 1.6rem; color: var(--accent); flex: none; }
 header form { margin-left: auto; }
 main { flex: 1; width: 100%; max-width: 27rem; margin: 0 auto; padding: 1rem 1rem 2rem; }
 main.wide { max-width: 52rem; }
+.wide input:not([type=hidden], [type=checkbox]) { max-width: 26rem; }
+.wide button:not(.short) { width: auto; min-width: 13rem; max-width: 100%; }
 .sheet {
   background: var(--sheet); border: 1px solid var(--line); border-radius: .9rem; padding: 1.5rem;
   box-shadow: 0 1px 2px rgb(0 0 0 / .05), 0 8px 24px rgb(0 0 0 / .06);
@@ -78,18 +79,11 @@ footer nav { display: flex; flex-wrap: wrap; justify-content: center; gap: .25re
 footer a, footer span { padding: .35rem .25rem; }
 footer a { color: var(--soft); }
 .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+.check { display: flex; gap: .6rem; align-items: flex-start; font-weight: 400; }
+.check input { width: 1.25rem; height: 1.25rem; margin: .15rem 0 0; accent-color: var(--accent); flex: none; }
+details > summary { cursor: pointer; color: var(--accent); font-size: .9rem; padding: .35rem 0; }
+details[open] { flex: 1 1 100%; }
+button:disabled { opacity: .55; cursor: not-allowed; }
 @media (max-width: 30rem) { .sheet { padding: 1.1rem; } main { padding: .5rem .75rem 1.5rem; } }
 @media (forced-colors: active) { .qr { forced-color-adjust: none; } }
 `
-
-/** A gate in a wall. */
-const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><path fill="#3f74e8" d="M3 3h4v2h3V3h4v2h3V3h4v18h-5v-6a4 4 0 0 0-8 0v6H3z"/></svg>`
-
-/** A file of the pages, at an address that changes with it. */
-function asset(path: string, type: string, text: string) {
-  const version = createHash('sha256').update(text).digest('base64url').slice(0, 16)
-  return { path, type, text, url: `${path}?v=${version}` }
-}
-
-export const STYLE_SHEET = asset('/pages/style.css', 'text/css; charset=utf-8', STYLE.trimStart())
-export const PAGE_ICON = asset('/pages/icon.svg', 'image/svg+xml', ICON)

@@ -130,24 +130,31 @@ export function externalAuthRepository(context: StoreContext): ExternalAuthRepos
   }
 }
 
-/** Returns the users that name the method among theirs. */
-async function namedBy(from: Db, name: string): Promise<{ id: Id; profile: string; methods: string[] }[]> {
+/** Returns the users that name the method as a first or a second factor. */
+async function namedBy(
+  from: Db,
+  name: string,
+): Promise<{ id: Id; profile: string; first: string[]; second: string[] }[]> {
   const rows = await from
     .selectFrom('users')
-    .select(['id', 'profile', 'user_auths'])
-    .where('user_auths', 'like', `%"${name}"%`)
+    .select(['id', 'profile', 'user_auths', 'secondary_auth'])
+    .where((e) => e.or([e('user_auths', 'like', `%"${name}"%`), e('secondary_auth', 'like', `%"${name}"%`)]))
     .execute()
   // An underline is any character there.
   return rows
-    .map(({ id, profile, user_auths }) => ({ id, profile, methods: list<string>(user_auths) }))
-    .filter(({ methods }) => methods.includes(name))
+    .map(({ id, profile, user_auths, secondary_auth }) => ({
+      id,
+      profile,
+      first: list<string>(user_auths),
+      second: list<string>(secondary_auth),
+    }))
+    .filter(({ first, second }) => first.includes(name) || second.includes(name))
 }
 
 async function renameMethod(tx: Tx, old: string, name: string): Promise<void> {
-  for (const { id, methods } of await namedBy(tx, old)) {
-    const renamed = methods.map((method) => (method === old ? name : method))
-    await setColumns(tx, 'users', id, { user_auths: JSON.stringify(renamed) })
-  }
+  const renamed = (names: string[]) => JSON.stringify(names.map((one) => (one === old ? name : one)))
+  for (const { id, first, second } of await namedBy(tx, old))
+    await setColumns(tx, 'users', id, { user_auths: renamed(first), secondary_auth: renamed(second) })
 }
 
 const secretsOf = keptQuery((db: Db, id: Id) =>

@@ -42,7 +42,10 @@ import * as keysAsFactors from './migrations/0037-keys-as-factors.ts'
 import * as onePerson from './migrations/0038-one-person.ts'
 import * as authorizationFactors from './migrations/0041-authorization-factors.ts'
 import * as offlineProofs from './migrations/0042-offline-proofs.ts'
+import * as serversOfSignIns from './migrations/0043-servers-of-sign-ins.ts'
+import * as browsers from './migrations/0044-browsers.ts'
 import * as providerSessions from './migrations/0045-provider-sessions.ts'
+import * as userCertificates from './migrations/0048-user-certificates.ts'
 
 /** In order; a released migration is never changed, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -84,7 +87,10 @@ export const MIGRATIONS: readonly Migration[] = [
   onePerson,
   authorizationFactors,
   offlineProofs,
+  serversOfSignIns,
+  browsers,
   providerSessions,
+  userCertificates,
 ]
 
 /** Schema version of a database that this program has opened. */

@@ -43,6 +43,7 @@ import { providerSessionRepository } from './provider-sessions.ts'
 import { sealedRepository } from './sealed.ts'
 import { secondFactorRepository } from './second-factors.ts'
 import { secretJobRepository } from './secret-jobs.ts'
+import { securityKeyRepository } from './security-keys.ts'
 import { serviceRepository } from './services.ts'
 import { sessionRepository } from './sessions.ts'
 import { settingRepository } from './settings.ts'
@@ -52,6 +53,7 @@ import { targetGroupRepository } from './target-groups.ts'
 import { ticketRepository } from './tickets.ts'
 import { timeframeRepository } from './timeframes.ts'
 import { uploadRepository } from './uploads.ts'
+import { userCertificateRepository } from './user-certificates.ts'
 import { userGroupRepository } from './user-groups.ts'
 import { userRepository } from './users.ts'
 
@@ -168,6 +170,8 @@ function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'reach'>): S
     idempotency: idempotencyRepository(context),
     signIns: signInRepository(context),
     providerSessions: providerSessionRepository(context),
+    securityKeys: securityKeyRepository(context),
+    userCertificates: userCertificateRepository(context),
     tickets: ticketRepository(context),
     invitations: invitationRepository(context),
     lockouts: lockoutRepository(context),

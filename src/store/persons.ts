@@ -107,6 +107,9 @@ async function mapped(from: Db, domainId: Id, groups: readonly string[]): Promis
 
 type Row = Awaited<ReturnType<typeof byName>>[number]
 
+/** Names of one key may be two names at the server, as `ß` and `ss`: those that differ in case alone are one. */
+const isSameName = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
+
 async function rowOf(
   from: Db,
   domainId: Id,
@@ -115,7 +118,7 @@ async function rowOf(
 ): Promise<Row | undefined> {
   if (stableId !== undefined) return (await byStableId(from, domainId, stableId))[0]
   return (await byName(from, nameKey(name))).find(
-    (row) => row.auth_domain_id === domainId && row.stable_id === '' && row.user_name === name,
+    (row) => row.auth_domain_id === domainId && row.stable_id === '' && isSameName(row.user_name, name),
   )
 }
 
@@ -182,6 +185,7 @@ async function signIn(
       ...columns,
       id,
       user_auths: '[]',
+      secondary_auth: '[]',
       is_locked: 0,
       expiration_date: null,
       ip_source: '[]',

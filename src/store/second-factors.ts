@@ -193,13 +193,13 @@ export function secondFactorRepository({ db }: StoreContext): SecondFactorReposi
         return true
       }),
 
-    async remove(userId) {
-      const { numDeletedRows } = await db
-        .deleteFrom('second_factors')
-        .where('user_id', '=', userId)
-        .executeTakeFirstOrThrow()
-      return numDeletedRows > 0n
-    },
+    remove: (userId) =>
+      inTransaction(db, async (tx) => {
+        const codes = tx.deleteFrom('second_factors').where('user_id', '=', userId)
+        const keys = tx.deleteFrom('security_keys').where('user_id', '=', userId)
+        const removed = [await codes.executeTakeFirstOrThrow(), await keys.executeTakeFirstOrThrow()]
+        return removed.some(({ numDeletedRows }) => numDeletedRows > 0n)
+      }),
   }
 }
 

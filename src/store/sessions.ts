@@ -1,6 +1,6 @@
 import { setImmediate as aside } from 'node:timers/promises'
 import { sql } from 'kysely'
-import type { LegalHold, SessionRecord } from '../model/objects.ts'
+import type { AccountingClass, LegalHold, SessionRecord } from '../model/objects.ts'
 import type { Protocol, Right } from '../model/rights.ts'
 import { BATCH, batchQuery } from './batches.ts'
 import { inOneStatement, inTransaction, type Tx } from './engine/commits.ts'
@@ -164,6 +164,7 @@ export function sessionRepository({ db }: StoreContext): SessionRepository {
           approval: object.approval ?? '',
           comment: object.comment ?? '',
           ticket: object.ticket ?? '',
+          accounting_classes: JSON.stringify(object.accountingClasses ?? []),
         })
       }),
 
@@ -271,6 +272,9 @@ function session(row: SessionRow): SessionRecord {
     ...(row.approval !== '' && { approval: row.approval }),
     ...(row.comment !== '' && { comment: row.comment }),
     ...(row.ticket !== '' && { ticket: row.ticket }),
+    ...(row.accounting_classes !== '[]' && {
+      accountingClasses: list<AccountingClass>(row.accounting_classes),
+    }),
     ...(row.recording !== null && {
       recording: JSON.parse(row.recording) as NonNullable<SessionRecord['recording']>,
     }),

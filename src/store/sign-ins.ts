@@ -4,7 +4,7 @@ import { inTransaction, type Tx } from './engine/commits.ts'
 import { keptQuery } from './engine/kept-query.ts'
 import { insertRow } from './engine/kept-rows.ts'
 import type { Db, SignInRow, StoreContext } from './migrations/schema.ts'
-import type { SignInRepository, StoredSignIn } from './store.ts'
+import type { ListedSignIn, SignInRepository, StoredSignIn } from './store.ts'
 
 /** Each request by cookie runs it. */
 const byHash = keptQuery((db: Db, tokenHash: Uint8Array) =>
@@ -15,7 +15,7 @@ export function signInRepository({ db, newId }: StoreContext): SignInRepository 
   return {
     begin: (
       tokenHash,
-      { userId, secretRevision, begin, lastUse, hasFactor, providerSession },
+      { userId, secretRevision, begin, lastUse, hasFactor, providerSession, client },
       expired,
       limits,
     ) =>
@@ -38,12 +38,26 @@ export function signInRepository({ db, newId }: StoreContext): SignInRepository 
           last_use: lastUse,
           has_factor: hasFactor ? 1 : 0,
           provider_session_id: providerSession ?? null,
+          client_address: client?.address ?? '',
+          method: client?.method ?? '',
+          agent: client?.agent ?? '',
         })
       }),
 
     async find(tokenHash) {
       const [row] = await byHash(db, tokenHash)
       return row && signInOf(row)
+    },
+
+    async ofUser(userId) {
+      const rows = db.selectFrom('sign_ins').selectAll().where('user_id', '=', userId)
+      return (await rows.orderBy('id').execute()).map(signInOf)
+    },
+
+    async endOfUser(userId, id) {
+      let own = db.deleteFrom('sign_ins').where('user_id', '=', userId)
+      if (id !== undefined) own = own.where('id', '=', id)
+      return Number((await own.executeTakeFirstOrThrow()).numDeletedRows)
     },
 
     async used(tokenHash, time) {
@@ -110,13 +124,15 @@ async function removeOldest(tx: Tx, most: number, userId?: string): Promise<void
   await tx.deleteFrom('sign_ins').where('id', 'in', oldest).execute()
 }
 
-function signInOf(row: SignInRow): StoredSignIn {
+function signInOf(row: SignInRow): ListedSignIn {
   return {
+    id: row.id,
     userId: row.user_id,
     secretRevision: row.secret_revision,
     begin: row.begin_time,
     lastUse: row.last_use,
     ...(row.has_factor !== 0 && { hasFactor: true }),
     ...(row.provider_session_id !== null && { providerSession: row.provider_session_id }),
+    client: { address: row.client_address, method: row.method, agent: row.agent },
   }
 }

@@ -150,6 +150,12 @@ export interface StoredSignIn {
   hasFactor?: true
   /** Id of the provider's session that it rests on, and with which it ends. */
   providerSession?: Id
+  /** For the user, to recognize it: the client's address, the method, and what the client calls itself. */
+  client?: { address: string; method: string; agent: string }
+}
+
+export interface ListedSignIn extends StoredSignIn {
+  id: Id
 }
 
 /** Bounds of valid sign-ins by cookie: those begun, or last used, at these times or before have expired. */
@@ -170,7 +176,11 @@ export interface SignInRepository {
     expired: SignInBounds,
     limits: { ofUser: number; all: number },
   ): Promise<void>
-  find(tokenHash: Uint8Array): Promise<StoredSignIn | undefined>
+  find(tokenHash: Uint8Array): Promise<ListedSignIn | undefined>
+  /** Lists those of a user, the oldest first. */
+  ofUser(userId: Id): Promise<ListedSignIn[]>
+  /** Ends one of the user's, or all; returns how many. */
+  endOfUser(userId: Id, id?: Id): Promise<number>
   /** Notes a use; an earlier one than is known changes nothing. */
   used(tokenHash: Uint8Array, time: number): Promise<void>
   end(tokenHash: Uint8Array): Promise<void>
@@ -178,6 +188,35 @@ export interface SignInRepository {
   endAll(): Promise<void>
   /** Returns the persons of domains that are signed in. */
   persons(): Promise<Id[]>
+}
+
+/** A security key (WebAuthn) of a user. Times in milliseconds since the epoch. */
+export interface SecurityKey {
+  id: Id
+  /** By which the user knows it. */
+  name: string
+  credentialId: Uint8Array
+  /** In COSE's form. */
+  publicKey: Uint8Array
+  /** Signatures that it has counted; 0 for one that does not count. */
+  signCount: number
+  transports: readonly string[]
+  created: number
+  lastUse?: number
+}
+
+export interface SecurityKeyRepository {
+  /** Lists those of a user, the oldest first. */
+  list(userId: Id): Promise<SecurityKey[]>
+  /** Adds a key, unless some user has it, or this one has `most`. */
+  add(
+    userId: Id,
+    key: Omit<SecurityKey, 'id' | 'lastUse'>,
+    most: number,
+  ): Promise<'added' | 'known' | 'too_many'>
+  /** Notes a signature, in one statement; false if the key is gone, or has counted as many before. */
+  use(id: Id, signCount: number, time: number): Promise<boolean>
+  remove(userId: Id, id: Id): Promise<boolean>
 }
 
 /** A session of a person at a provider of federated sign-in. Times in milliseconds since the epoch. */
@@ -221,6 +260,34 @@ export interface ProviderSessionRepository {
   signOut(id: Id): Promise<void>
   /** Ends all that rests on it. */
   remove(id: Id): Promise<boolean>
+}
+
+/** A certificate that the bastion's own authority has made for a user's key. Times in milliseconds since the epoch. */
+export interface UserCertificate {
+  id: Id
+  userId: Id
+  serial: bigint
+  /** Revision of the user's password at that time. */
+  secretRevision: number
+  /** SHA-256 of the certified key, as OpenSSH shows it. */
+  fingerprint: string
+  /** Address of the client that asked for it. */
+  address: string
+  /** Id of the session at the provider, with which it ends. */
+  providerSession?: Id
+  begin: number
+  end: number
+}
+
+export interface UserCertificateRepository {
+  /** Adds one, in place of the user's oldest beyond `most`, and removes those that have ended. Returns its id. */
+  add(certificate: Omit<UserCertificate, 'id'>, most: number): Promise<Id>
+  find(serial: bigint): Promise<UserCertificate | undefined>
+  /** Returns those of a user that have not ended, the oldest first. */
+  ofUser(userId: Id, now: number): Promise<UserCertificate[]>
+  /** Removes one of a user's; false if there is none. */
+  remove(userId: Id, id: Id): Promise<boolean>
+  removeAll(userId: Id): Promise<void>
 }
 
 /** The second factor of a user, enrolled or about to be. Times are milliseconds since the epoch. */
@@ -1082,10 +1149,12 @@ export interface Store {
   idempotency: IdempotencyRepository
   signIns: SignInRepository
   providerSessions: ProviderSessionRepository
+  securityKeys: SecurityKeyRepository
   tickets: TicketRepository
   invitations: InvitationRepository
   lockouts: LockoutRepository
   secondFactors: SecondFactorRepository
+  userCertificates: UserCertificateRepository
   sessions: SessionRepository
   uploads: UploadRepository
   access: AccessQueries

@@ -33,6 +33,7 @@ export const USER_FIELDS = {
   email: column('text', 'email'),
   profile: column('label', 'profile'),
   user_auths: listColumn('label', 'users.user_auths'),
+  secondary_auth: listColumn('label', 'users.secondary_auth'),
   ssh_public_keys: listColumn('text', 'users.ssh_public_keys'),
   is_disabled: column('flag', 'is_disabled'),
   is_locked: column('flag', 'is_locked'),
@@ -108,6 +109,7 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
           email: object.email,
           profile: object.profile,
           user_auths: JSON.stringify(object.userAuths),
+          secondary_auth: JSON.stringify(object.secondaryAuths ?? []),
           ssh_public_keys: JSON.stringify(object.sshPublicKeys),
           is_disabled: Number(object.isDisabled),
           is_locked: Number(object.isLocked ?? false),
@@ -138,6 +140,7 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
             email: change.email,
             profile: change.profile,
             user_auths: json(change.userAuths),
+            secondary_auth: json(change.secondaryAuths),
             ssh_public_keys: json(change.sshPublicKeys),
             is_disabled: flag(change.isDisabled),
             is_locked: flag(change.isLocked),
@@ -275,7 +278,7 @@ async function keepingAnAdministrator(tx: Tx, change: () => Promise<unknown>): P
   if (before && !(await hasAdministrator(tx))) throw new LastAdministratorError()
 }
 
-/** Returns whether a user with all rights can sign in to the API by password, today and later. */
+/** Returns whether a user with all rights can sign in to the API by password, today and later, with no server there. */
 async function hasAdministrator(tx: Tx): Promise<boolean> {
   const row = await tx
     .selectFrom('users')
@@ -285,6 +288,7 @@ async function hasAdministrator(tx: Tx): Promise<boolean> {
     .where('is_locked', '=', 0)
     .where('expiration_date', 'is', null)
     .where('user_auths', 'like', '%"local_password"%')
+    .where('secondary_auth', '=', '[]')
     .where('sealed_password_hash', 'is not', null)
     .executeTakeFirst()
   return row !== undefined
@@ -324,6 +328,7 @@ export function user(row: UserRow & { groups: string }): User {
     email: row.email,
     profile: row.profile,
     userAuths: list(row.user_auths),
+    ...(row.secondary_auth !== '[]' && { secondaryAuths: list<string>(row.secondary_auth) }),
     sshPublicKeys: list(row.ssh_public_keys),
     isDisabled: row.is_disabled !== 0,
     ...(row.is_locked !== 0 && { isLocked: true }),

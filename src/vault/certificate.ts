@@ -1,18 +1,18 @@
 /**
- * Makes OpenSSH's user certificates for Ed25519 keys (PROTOCOL.certkeys). For the layout see the reader,
+ * Makes OpenSSH's user certificates (PROTOCOL.certkeys). For the layout see the reader,
  * src/identity/certificate.ts.
  */
 import { Buffer } from 'node:buffer'
+import { certificateTypeOf } from '../ssh-wire/certificate-type.ts'
 import type { Authority } from './authority.ts'
 import { string, uint32, uint64 } from './wire.ts'
 
-export const CERTIFICATE_TYPE = 'ssh-ed25519-cert-v01@openssh.com'
 export const NONCE_BYTES = 32
 const USER = 1
 
 export interface CertificateTerms {
-  /** The 32 bytes of the certified Ed25519 key. */
-  key: Uint8Array
+  /** The certified key: its type, and the fields behind that in its blob (RFC 4253 6.6). */
+  key: { type: string; fields: Uint8Array }
   /** `NONCE_BYTES` random bytes, so that no caller can choose what the authority signs. */
   nonce: Uint8Array
   serial: bigint
@@ -32,9 +32,9 @@ export function certify(authority: Authority, terms: CertificateTerms): Buffer {
   if (terms.principals.length === 0) throw new Error('a certificate has to name a principal')
   const extensions = [...terms.extensions].sort().flatMap((name) => [string(name), string('')])
   const signed = Buffer.concat([
-    string(CERTIFICATE_TYPE),
+    string(certificateTypeOf(terms.key.type)),
     string(terms.nonce),
-    string(terms.key),
+    terms.key.fields,
     uint64(terms.serial),
     uint32(USER),
     string(terms.keyId),
@@ -47,6 +47,11 @@ export function certify(authority: Authority, terms: CertificateTerms): Buffer {
     string(authority.blob),
   ])
   return Buffer.concat([signed, string(authority.sign(signed))])
+}
+
+/** Returns the line of a certificate, as in a file KEY-cert.pub. */
+export function certificateLine({ key }: Pick<CertificateTerms, 'key'>, blob: Uint8Array): string {
+  return `${certificateTypeOf(key.type)} ${Buffer.from(blob).toString('base64')}`
 }
 
 /**

@@ -61,6 +61,8 @@ const Proof = Type.Union([
     },
     exact,
   ),
+  Type.Object({ method: Type.Literal('gssapi-with-mic'), token: Bytes }, exact),
+  Type.Object({ method: Type.Literal('gssapi-with-mic'), context: Id, data: Bytes, mic: Bytes }, exact),
   Type.Object({ method: Type.Literal('ticket'), challenge: bytes(16), response: bytes(16) }, exact),
   Type.Object(
     {
@@ -112,6 +114,10 @@ export const REQUESTS = {
     exact,
   ),
   hostKey: Type.Object({ session: Id, key: Bytes, kind: Optional(Type.Enum(['ssh', 'x509', 'rsa'])) }, exact),
+  targetGssapi: Type.Object(
+    { session: Id, answer: Optional(Type.Object({ token: Bytes, data: Bytes }, exact)) },
+    exact,
+  ),
   dial: Type.Object({ session: Id }, exact),
   event: Type.Object({ session: Id, code: Type.String({ maxLength: 64 }), fields: EventFields }, exact),
   denied: Type.Object({ identity: Id, protocol: Protocol, what: Text, reason: Text }, exact),
@@ -136,6 +142,7 @@ export const REQUESTS = {
     },
     exact,
   ),
+  counted: Type.Object({ session: Id, bytesIn: Count, bytesOut: Count }, exact),
   beginRecording: Type.Object({ session: Id, parts: Parts }, exact),
   appendRecording: Type.Object({ session: Id, offset: Count, parts: Parts }, exact),
   endRecording: Type.Object({ session: Id }, exact),

@@ -42,6 +42,7 @@ export class Seat {
   readonly #stopNotices: () => void
   /** Number of connections of the worker, by address and port: a client may use a port for several fronts. */
   readonly #sources = new Map<string, number>()
+  /** Challenges, and contexts of Kerberos. */
   readonly #challenges = new Set<string>()
   readonly #tokens = new Set<string>()
   readonly #sessions = new Set<string>()
@@ -180,13 +181,13 @@ export class Seat {
     this.#requireSource(request.source)
     await this.#pace.turn('authenticate', keyOf(request.source))
     if (this.#tokens.size + this.#challenges.size >= MAX_SIGN_INS) throw new Error('too many sign-ins')
-    // A guess at another worker's challenge is answered like any wrong answer.
-    if ('challenge' in request.proof && request.proof.method === 'keyboard-interactive') {
-      if (!this.#challenges.delete(request.proof.challenge)) return { result: 'rejected' }
-    }
+    // A guess at another worker's challenge or context is answered like any wrong answer.
+    const begun = begunIn(request.proof)
+    if (begun !== undefined && !this.#challenges.delete(begun)) return { result: 'rejected' }
     const answer = await this.#gate.authenticate(request)
     if (answer.result === 'accepted') await this.#keep(answer.identity.token, this.#tokens)
     if (answer.result === 'challenge') await this.#keep(answer.challenge.id, this.#challenges)
+    if (answer.result === 'context') await this.#keep(answer.context, this.#challenges)
     return answer
   }
 
@@ -296,6 +297,12 @@ export class Seat {
     // It may have been closed a moment ago.
     if (!this.#sources.has(keyOf(source))) throw new Error('there is no connection from there')
   }
+}
+
+/** Returns the id of the challenge or context that the proof goes on with. */
+function begunIn(proof: GateRequest<'authenticate'>['proof']): string | undefined {
+  if (proof.method === 'keyboard-interactive' && 'challenge' in proof) return proof.challenge
+  return 'context' in proof ? proof.context : undefined
 }
 
 function keyOf({ address, port }: Source): string {

@@ -66,6 +66,13 @@ describeWithPeers('FreeRADIUS', ['freeradius'], () => {
       { ...SESSION, kind: 'interim', elapsed: 600_999 },
       {
         ...SESSION,
+        kind: 'interim',
+        elapsed: 1_200_999,
+        octets: { bytesIn: 3, bytesOut: 2 ** 33 + 1 },
+        classes: [Buffer.from('one'), Buffer.from([0, 255])],
+      },
+      {
+        ...SESSION,
         user: 'ü'.repeat(200),
         kind: 'stop',
         elapsed: 3_600_000,
@@ -96,9 +103,18 @@ describeWithPeers('FreeRADIUS', ['freeradius'], () => {
     const [on, ...sessions] = server.accounted()
     expect(on).toMatchObject({ 'Acct-Status-Type': 'Accounting-On', 'Acct-Session-Id': `on-${NOW - 65_000}` })
     expect(on).not.toHaveProperty('User-Name')
+    expect(sessions[1]).not.toHaveProperty('Acct-Input-Octets')
     expect(sessions).toMatchObject([
       { ...about, 'Acct-Status-Type': 'Start', 'User-Name': 'älice@corp' },
       { ...about, 'Acct-Status-Type': 'Interim-Update', 'Acct-Session-Time': '600' },
+      {
+        ...about,
+        'Acct-Status-Type': 'Interim-Update',
+        'Acct-Input-Octets': '3',
+        'Acct-Output-Octets': '1',
+        'Acct-Output-Gigawords': '2',
+        Class: '0x6f6e65 0x00ff',
+      },
       {
         ...about,
         'User-Name': 'ü'.repeat(126),

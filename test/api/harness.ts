@@ -16,6 +16,7 @@ import { Approvals } from '../../src/gate/approvals.ts'
 import type { Hold } from '../../src/gate/holds.ts'
 import { TicketOffice } from '../../src/gate/ticket-office.ts'
 import { Tickets } from '../../src/gate/tickets.ts'
+import { openAuthorities } from '../../src/identity/authorities.ts'
 import { Bearers } from '../../src/identity/bearers.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { External } from '../../src/identity/external.ts'
@@ -23,9 +24,12 @@ import { Federated } from '../../src/identity/federated.ts'
 import { sealHash } from '../../src/identity/hashes.ts'
 import { MethodRegistry } from '../../src/identity/methods/registry.ts'
 import { ProviderSessions } from '../../src/identity/provider-sessions.ts'
+import { parsePublicKey } from '../../src/identity/public-key.ts'
 import { SecondFactors } from '../../src/identity/second-factor/second-factors.ts'
+import { SecurityKeys } from '../../src/identity/second-factor/security-keys.ts'
 import { SharedLockout } from '../../src/identity/shared-lockout.ts'
 import { ShownTickets } from '../../src/identity/shown-tickets.ts'
+import { TicketTakers } from '../../src/identity/ticket-takers.ts'
 import { Trials } from '../../src/identity/trials.ts'
 import type { ProfileName } from '../../src/model/objects.ts'
 import { Secret } from '../../src/model/secret.ts'
@@ -34,6 +38,7 @@ import { type Changer, ChangerError } from '../../src/rotation/changer.ts'
 import { Rotation } from '../../src/rotation/rotation.ts'
 import type { AuditRow, Store } from '../../src/store/store.ts'
 import { Checkouts } from '../../src/vault/checkout.ts'
+import { openUserAuthority } from '../../src/vault/user-authority.ts'
 import { openVault } from '../../src/vault/vault.ts'
 import { groundsOn } from '../gate/grounds.ts'
 import { quickHasher } from '../identity/quick-hasher.ts'
@@ -100,14 +105,19 @@ const unreachable = async (): Promise<never> => {
   throw new ChangerError('unreachable', 'no target is there')
 }
 
-export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness> {
+/** `site`: origin of the pages. */
+export async function startHarness(
+  more: Partial<ApiDeps> = {},
+  site = 'https://localhost',
+): Promise<Harness> {
   const temporary = await temporaryStore()
   const { store } = temporary
   const clock = { now: Date.UTC(2031, 0, 1) }
   const vault = await openVault(store, { file: join(dirname(temporary.path), 'master.key') })
   // Cheap parameters, since these tests do not concern the hash.
   const passwords = quickHasher()
-  const factors = new SecondFactors({ store, vault, now: () => clock.now })
+  const securityKeys = new SecurityKeys({ store, site, now: () => clock.now })
+  const factors = new SecondFactors({ store, vault, keys: securityKeys, now: () => clock.now })
   const log: string[] = []
   const logger = pino({ level: 'info' }, { write: (line: string) => void log.push(line) })
   const auditLog = new AuditLog({ repository: store.audit, now: () => clock.now })
@@ -150,7 +160,10 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     vault,
     undefined,
     factors,
+    store,
   )
+  const userAuthority = await openUserAuthority(store.settings, vault)
+  identities.authorities = openAuthorities({ userCa: [] }, parsePublicKey(userAuthority.blob))
   // Tickets of a real KDC are of the real time.
   const registry = new MethodRegistry({ store, vault, now: Date.now, onFailure: () => undefined })
   const external = new External({ store, registry })
@@ -161,17 +174,19 @@ export async function startHarness(more: Partial<ApiDeps> = {}): Promise<Harness
     checkouts: new Checkouts(store, vault, undefined, rotation),
     rotation,
     passwords,
+    userAuthority,
+    certificateLifetime: () => 8 * 3600_000,
     identities,
     shownTickets: new ShownTickets({
-      store,
       identities,
-      registry,
+      takers: new TicketTakers({ store, identities, registry }),
       external,
     }),
     bearers: new Bearers({ store, registry, now: Date.now }),
     federated: new Federated({ external, identities, sessions: providerSessions }),
     providerSessions,
     factors,
+    securityKeys,
     trials: new Trials({ store, registry, now: () => clock.now }),
     audit: heardAudit,
     sessionControl: {

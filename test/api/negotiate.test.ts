@@ -21,7 +21,11 @@ const must = async (method: string, path: string, body: object) => {
   if (answer.status >= 300) throw new Error(`${path}: ${answer.text}`)
   return answer.body
 }
-async function curl(...options: string[]): Promise<{ status: number; headers: string; body: string }> {
+const curl = (...options: string[]) => asking(['--json', '{}', `${url}/api/v3.12/session`], options)
+async function asking(
+  what: readonly string[],
+  options: readonly string[] = [],
+): Promise<{ status: number; headers: string; body: string }> {
   const args = [
     '--silent',
     '--show-error',
@@ -33,13 +37,9 @@ async function curl(...options: string[]): Promise<{ status: number; headers: st
     ':',
     ...options,
   ]
-  const { code, stdout, stderr } = await run(
-    findProgram('curl'),
-    [...args, '--json', '{}', `${url}/api/v3.12/session`],
-    {
-      env: kdc.env,
-    },
-  )
+  const { code, stdout, stderr } = await run(findProgram('curl'), [...args, ...what], {
+    env: kdc.env,
+  })
   if (code !== 0) throw new Error(`curl: ${stderr}`)
   const at = stdout.lastIndexOf('\r\n\r\n')
   const heads = stdout.slice(0, at).split('\r\n\r\n')
@@ -95,6 +95,18 @@ describeWithPeers('tickets', ['krb5kdc', 'kdb5_util', 'kadmin.local', 'kinit', '
     expect(await h.events('auth.success')).toContainEqual(
       expect.objectContaining({ user: 'alice@LAB', method: 'negotiate', profile: 'auditor' }),
     )
+  })
+
+  test('a ticket signs its person in on the page, and a browser without one gets the page back', async () => {
+    const page = `${url}/signin/negotiate?return=/account`
+    const { status, headers } = await asking([page])
+    expect(status).toBe(303)
+    expect(headers).toMatch(/\r\nlocation: \/account\r\n/)
+    expect(headers).toMatch(/set-cookie: sallyport_session=[^;]+; path=\/; httponly; secure; samesite=lax/)
+    const without = await h.api.inject({ method: 'GET', url: '/signin/negotiate' })
+    expect([without.statusCode, without.headers['www-authenticate']]).toEqual([401, 'Negotiate'])
+    expect(without.body).toContain('The browser has shown no ticket.')
+    expect((await h.api.inject({ method: 'GET', url: '/signin' })).body).toContain('href="/signin/negotiate"')
   })
 
   test('where a second factor is required, the ticket alone signs no one in', async () => {

@@ -54,7 +54,12 @@ const answerTo = (asked: Answer, code: string) =>
 const failures = async () => (await h.events('auth.failure')).map(({ reason }) => reason)
 
 it('is enrolled by the password and a first code, and asked for from then on', async () => {
-  expect((await totp('GET')).body).toEqual({ is_enrolled: false, enrolled_at: null, recovery_codes: 0 })
+  expect((await totp('GET')).body).toEqual({
+    is_enrolled: false,
+    enrolled_at: null,
+    recovery_codes: 0,
+    security_keys: 0,
+  })
   const begun = await totp('POST', '', { password: PASSWORD })
   expect([begun.status, begun.body.uri]).toEqual([
     201,
@@ -180,7 +185,12 @@ it('is reset by an administrator, but not by themselves', async () => {
   expect((await totp('DELETE', '', undefined, admin)).status).toBe(204)
   expect(await h.events('factor.reset')).toMatchObject([{ user: 'admin', object: NAME }])
   expect((await begin()).status).toBe(200)
-  expect((await totp('GET')).body).toEqual({ is_enrolled: false, enrolled_at: null, recovery_codes: 0 })
+  expect((await totp('GET')).body).toEqual({
+    is_enrolled: false,
+    enrolled_at: null,
+    recovery_codes: 0,
+    security_keys: 0,
+  })
 })
 
 it('a password that is replaced, or a user who is disabled, while the code is typed ends the sign-in', async () => {

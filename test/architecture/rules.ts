@@ -148,7 +148,14 @@ export const TIERS: readonly Tier[] = [
       },
       'proxies/ssh/channel': { may: ['proxies/bytes', 'proxies/ssh/codec', 'proxies/ssh/transport'] },
       'proxies/ssh/front': {
-        may: ['proxies/net', 'proxies/session', 'proxies/ssh/transport', 'proxies/wording', 'src/contract'],
+        may: [
+          'proxies/net',
+          'proxies/session',
+          'proxies/ssh/codec',
+          'proxies/ssh/transport',
+          'proxies/wording',
+          'src/contract',
+        ],
       },
       'proxies/ssh/recorder': {
         may: [
@@ -408,7 +415,9 @@ export const TIERS: readonly Tier[] = [
       },
       'src/access': { isPure: true, may: ['src/model', 'src/store'] },
       'src/identity': { may: ['src/dns', 'src/kerberos', 'src/model', 'src/ssh-wire', 'src/store'] },
-      'src/vault': { may: ['src/access', 'src/model', 'src/store', 'src/store/engine', 'src/threads'] },
+      'src/vault': {
+        may: ['src/access', 'src/model', 'src/ssh-wire', 'src/store', 'src/store/engine', 'src/threads'],
+      },
       'src/audit/journal': {
         may: [
           'recordings/container',
@@ -609,7 +618,7 @@ export const TIERS: readonly Tier[] = [
         ],
       },
       'src/pages': {
-        may: ['src/api/access', 'src/api/http', 'src/drawing', 'src/identity'],
+        may: ['src/api/access', 'src/api/http', 'src/drawing', 'src/identity', 'src/model', 'src/store'],
       },
       'src/api': {
         may: [

@@ -127,6 +127,17 @@ test('counts what the audit tells', async () => {
   expect(await value('sallyport_checkouts_total{result="out"}')).toBe('1')
 })
 
+test('tells methods of sign-in apart, and how long servers of each type took', async () => {
+  for (const method of ['api_password', 'api_key', 'negotiate', 'bearer', 'provider'])
+    tell('auth.success', { method })
+  metrics.signInServers.observe({ type: 'RADIUS', result: 'challenge' }, 0.3)
+  for (const method of ['api_password', 'api_key', 'negotiate', 'bearer', 'provider'])
+    expect(await value(`sallyport_authentications_total{method="${method}",result="success"}`)).toBe('1')
+  const series = 'sallyport_sign_in_server_duration_seconds'
+  expect(await value(`${series}_count{type="RADIUS",result="challenge"}`)).toBe('1')
+  expect(await value(`${series}_bucket{le="0.1",type="RADIUS",result="challenge"}`)).toBe('0')
+})
+
 test('what clients choose makes no series of its own', async () => {
   for (let i = 0; i < 50; i++) {
     tell('auth.failure', { method: `method-${i}`, user: `user-${i}` })

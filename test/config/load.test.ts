@@ -62,7 +62,7 @@ describe('a configuration that is in order', () => {
       workers: availableParallelism(),
       loginGrace: 60_000,
       passwords: { minLength: 8 },
-      signIn: { checkInterval: 300_000 },
+      signIn: { checkInterval: 300_000, certificateLifetime: 28_800_000 },
       ticketLifetime: 300_000,
       shutdownGrace: 30_000,
       syslog: [],

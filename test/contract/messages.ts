@@ -34,6 +34,8 @@ export const EVERY_REQUEST: { readonly [M in GateMethod]: readonly GateRequest<M
     authenticate({ method: 'keyboard-interactive', challenge: 'C', answers: ['123456', ''] }),
     authenticate({ method: 'publickey', key: bytes(51) }),
     authenticate({ method: 'publickey', key: bytes(51), signed: { data: bytes(200), signature: bytes(83) } }),
+    authenticate({ method: 'gssapi-with-mic', token: bytes(900) }),
+    authenticate({ method: 'gssapi-with-mic', context: 'C', data: bytes(100), mic: bytes(28) }),
     authenticate({ method: 'ticket', challenge: bytes(16), response: bytes(16) }),
     authenticate({
       method: 'ntlm',
@@ -50,6 +52,7 @@ export const EVERY_REQUEST: { readonly [M in GateMethod]: readonly GateRequest<M
     { identity: 'T', protocol: 'SSH', source, approval: 'A' },
     { identity: 'T', protocol: 'VNC', source, factor: { challenge: 'C', answers: ['123456'] } },
   ],
+  targetGssapi: [{ session: 'S' }, { session: 'S', answer: { token: bytes(200), data: bytes(100) } }],
   dial: [{ session: 'S' }],
   hostKey: [
     { session: 'S', key: bytes(51) },
@@ -77,6 +80,7 @@ export const EVERY_REQUEST: { readonly [M in GateMethod]: readonly GateRequest<M
       lost: true,
     },
   ],
+  counted: [{ session: 'S', bytesIn: 0, bytesOut: 2 ** 50 }],
   askCommand: [{ session: 'S', ask: 1, line: 'reboot', rule: 'reboot', screen: ['$ reboot', ''] }],
   giveUpCommand: [{ session: 'S', ask: 1 }],
   withdraw: [{ identity: 'T', approval: 'A' }],
@@ -120,6 +124,7 @@ const NOTICES: readonly GateNotice[] = [
   { type: 'approval', identity: 'T', approval: 'A', state: 'accepted', text: 'accepted by ops2' },
   { type: 'suspend', session: 'S', reason: 'the watcher has left' },
   { type: 'resume', session: 'S' },
+  { type: 'count', session: 'S' },
   { type: 'tell', session: 'S', text: 'in 5 minutes' },
   { type: 'watch', session: 'S', sync: 3 },
   { type: 'guest', session: 'S', invitation: 'I', change: { mode: 'control', by: 'admin' } },

@@ -1,8 +1,9 @@
-/** FreeRADIUS: as a second factor of persons, and told of real sessions while it is away and the broker is killed too. */
+/** FreeRADIUS: as a second factor of persons and local users, and told of real sessions while it is away and the broker is killed too. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { sendAsIs } from '../attacks/requests.ts'
 import { type Broker, startBroker } from '../peers/broker.ts'
 import { LDAP_ADMIN, type Slapd, SUFFIX, startSlapd } from '../peers/directory.ts'
 import { type FreeRadius, RADIUS_SECRET, startFreeRadius } from '../peers/freeradius.ts'
@@ -140,6 +141,82 @@ describeWithPeers('a RADIUS server', ['sshd', 'ssh', 'freeradius', 'slapd'], () 
     }
     await telnet.sees(bastion.account.prompt)
     expect(again!.log()).not.toContain('Otto-Pass1')
+  })
+
+  test('is the second factor of a local user: after a password, after a key, at Telnet and the API', async () => {
+    const { account, broker, home, key } = bastion
+    const password = 'known at the first door'
+    await again!.must('POST', '/users', {
+      user_name: 'otto',
+      password,
+      ssh_public_keys: [key.publicKey],
+      secondary_auth: ['codes'],
+      groups: ['ops1-srv1-users'],
+    })
+    const user = `otto+${account.name}@srv1`
+    const rounds = [
+      ['Second factor: ', 'Otto-Pass1'],
+      ['Your code: ', '123456'],
+      ['Next code: ', '654321'],
+    ] as const
+    const byPassword = bastion.login({ user, port: again!.ports.ssh })
+    const { password: _, ...byKey } = {
+      ...byPassword,
+      identity: key.path,
+      options: ['PreferredAuthentications=publickey,keyboard-interactive'],
+    }
+    for (const [login, ahead] of [
+      [byPassword, [['assword: ', password]]],
+      [byKey, []],
+    ] as const) {
+      const terminal = sshTerminal(home, login, [], { typed: true })
+      for (const [prompt, typed] of [...ahead, ...rounds]) {
+        await terminal.expect(prompt)
+        terminal.send(`${typed}\r`)
+      }
+      await terminal.expect(account.prompt)
+      await terminal.close()
+    }
+    const alone = await ssh(home, { ...byKey, options: ['BatchMode=yes'] }, ['true'])
+    expect([alone.code, alone.stdout]).toEqual([255, ''])
+    const telnet = await bareTelnet({ port: again!.ports.telnet! })
+    for (const [prompt, typed] of [['login: ', user], ['Password: ', password], ...rounds]) {
+      await telnet.sees(prompt!)
+      telnet.type(`${typed}\r`)
+    }
+    await telnet.sees(account.prompt)
+    const session = async (body: object) => {
+      const answer = await sendAsIs(again!, 'POST', '/api/session', {}, JSON.stringify(body))
+      return { status: answer.status, body: JSON.parse(answer.body) }
+    }
+    let answer = await session({ user: 'otto', password })
+    for (const [text, typed] of rounds) {
+      expect(answer.body).toMatchObject({ challenge: { prompts: [{ text }] } })
+      answer = await session({ challenge: answer.body.challenge.id, answers: [typed] })
+    }
+    expect([answer.status, answer.body.user]).toEqual([200, 'otto'])
+    expect(broker.log() + again!.log()).not.toContain('Otto-Pass1')
+    const Class = '0x6f74746f2d31 0x6f74746f2d32'
+    const classed = () =>
+      server.accounted().filter((one) => one['User-Name'] === 'otto' && one['Class'] === Class)
+    const kinds = () => classed().map((one) => one['Acct-Status-Type'])
+    await until('its Class in what is accounted', () => (kinds().includes('Stop') ? true : undefined))
+    expect(kinds()).toContain('Start')
+  })
+
+  test('one that is away lets no local user in by the password alone, and says so', async () => {
+    await server.stop()
+    const user = `otto+${bastion.account.name}@srv1`
+    const login = bastion.login({ user, port: again!.ports.ssh, options: ['LogLevel=INFO'] })
+    const terminal = sshTerminal(bastion.home, login, [], { typed: true })
+    await terminal.expect('assword: ')
+    terminal.send('known at the first door\r')
+    await terminal.expect('Second factor: ')
+    terminal.send('Otto-Pass1\r')
+    await terminal.expect(/cannot be reached at the moment|denied/)
+    await terminal.close()
+    expect(terminal.output()).toContain('cannot be reached at the moment')
+    server = await startFreeRadius({ host: '127.0.0.1', signsReplies: true, ports: server })
   })
 
   test('one that is believed without a signature is warned of at the start and by a check', async () => {

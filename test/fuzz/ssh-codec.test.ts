@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { MalformedError } from '../../proxies/bytes/malformed.ts'
 import { classifyExec, classifySubsystem } from '../../proxies/ssh/codec/classify.ts'
 import * as forwarding from '../../proxies/ssh/codec/forwarding.ts'
+import * as gssapi from '../../proxies/ssh/codec/gssapi.ts'
 import * as messages from '../../proxies/ssh/codec/messages.ts'
 import { gitPreamble, rsyncPreamble } from '../../proxies/ssh/codec/preamble.ts'
 import * as requests from '../../proxies/ssh/codec/requests.ts'
@@ -35,6 +36,10 @@ const parsers: Record<string, (bytes: Uint8Array) => unknown> = {
   parseForwardedSocket: forwarding.parseForwardedSocket,
   parseSocketPath: forwarding.parseSocketPath,
   parseX11Request: forwarding.parseX11Request,
+  namesKerberos: gssapi.namesKerberos,
+  parseGssapiToken: gssapi.parseGssapiToken,
+  parseGssapiMic: gssapi.parseGssapiMic,
+  parseGssapiError: gssapi.parseGssapiError,
   parseWriteHead,
   parseRecord,
 }

@@ -6,6 +6,7 @@ import type { Basis } from '../../src/identity/basis.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { Lockout } from '../../src/identity/lockout.ts'
 import { SecondFactors } from '../../src/identity/second-factor/second-factors.ts'
+import { SecurityKeys } from '../../src/identity/second-factor/security-keys.ts'
 import { type ConnectionPolicy, FACTORY_CONNECTION_POLICIES } from '../../src/model/objects.ts'
 import { RDP_OPTIONS, type RdpOptions } from '../../src/model/rdp-options.ts'
 import type { DesktopProtocol, Protocol, Right } from '../../src/model/rights.ts'
@@ -80,7 +81,8 @@ async function desktopWorld<Options>(
   await vault.setCredentials(estate.account.id, [{ type: 'password', password: Secret.of('screen') }])
   const clock = { now: Date.now() }
   const now = () => clock.now
-  const factors = new SecondFactors({ store, vault, now })
+  const keys = new SecurityKeys({ store, site: 'https://bastion.example.org', now })
+  const factors = new SecondFactors({ store, vault, keys, now })
   const identities = new Identities(store.users, quickHasher(), new Lockout(), now, vault, undefined, factors)
   await identities.setPassword(estate.user.id, Secret.of('ops1 password'))
   const basis = byPassword((await store.users.find(estate.user.id))!, SOURCE.address)

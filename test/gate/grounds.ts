@@ -12,7 +12,7 @@ export function byPassword(user: User, address = '192.0.2.7'): Basis {
 
 /** Makes grounds without authorities of certificates. */
 export function groundsOn(
-  store: Pick<Store, 'users' | 'apiKeys' | 'profiles' | 'providerSessions'>,
+  store: Pick<Store, 'users' | 'apiKeys' | 'profiles' | 'providerSessions' | 'userCertificates'>,
   now: () => number = Date.now,
 ): () => Grounds {
   const identities = { authorities: new Authorities() }

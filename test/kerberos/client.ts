@@ -35,6 +35,8 @@ export interface Shown {
   gssFlags?: number
   checksumType?: number
   micros?: number
+  /** A delegated KRB-CRED, and the flag that says so. */
+  delegated?: Uint8Array
 }
 
 const keyField = (one: Key) => sequence(context(0, integer(one.type.number)), context(1, octets(one.bytes)))
@@ -84,9 +86,33 @@ function ticketOf(shown: Shown): Buffer {
 }
 
 /** A ticket as its client holds it. */
-export function heldTicket(): HeldTicket {
+export function heldTicket(shown: Shown = {}): HeldTicket {
   const key = { ...SESSION_KEY, bytes: Buffer.from(SESSION_KEY.bytes) }
-  return { realm: 'LAB', client: ['alice'], ticket: ticketOf({}), key }
+  const { realm = 'LAB', client = ['alice'] } = shown
+  return { realm, client, ticket: ticketOf(shown), key }
+}
+
+/** Builds a KRB-CRED with the ticket of `held`, sealed by the key. */
+export function credOf(held: HeldTicket, key: Key, endTime = NOW + 600_000): Buffer {
+  const { realm, client, ticket } = held
+  const info = sequence(
+    context(0, keyField(held.key)),
+    context(1, text(realm)),
+    context(2, principal(1, client)),
+    context(6, time(endTime)),
+    context(8, text(realm)),
+    context(9, principal(2, ['krbtgt', realm])),
+  )
+  const part = der(applicationTag(29), sequence(context(0, sequence(info))))
+  return der(
+    applicationTag(22),
+    sequence(
+      context(0, integer(5)),
+      context(1, integer(22)),
+      context(2, sequence(ticket)),
+      context(3, encrypted(key, USAGE.CRED, part)),
+    ),
+  )
 }
 
 export function firstToken(shown: Shown = {}): Buffer {
@@ -102,10 +128,13 @@ export function firstToken(shown: Shown = {}): Buffer {
     gssFlags = 2,
     checksumType = 0x8003,
     micros = 5,
+    delegated,
   } = shown
-  const checksum = Buffer.alloc(24)
-  checksum.writeUInt32LE(16)
-  checksum.writeUInt32LE(gssFlags, 20)
+  const head = Buffer.alloc(24)
+  head.writeUInt32LE(16)
+  head.writeUInt32LE(delegated ? gssFlags | 1 : gssFlags, 20)
+  const option = Buffer.from([1, 0, (delegated?.length ?? 0) & 255, (delegated?.length ?? 0) >> 8])
+  const checksum = delegated ? Buffer.concat([head, option, delegated]) : head
   const authenticator = der(
     applicationTag(2),
     sequence(

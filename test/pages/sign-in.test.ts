@@ -263,7 +263,10 @@ describe('requests from elsewhere', () => {
     expect((await browser.get('/session')).status).toBe(404)
     // Another spelling of the API's is the API.
     const spelled = await browser.get('/%61pi/users', html)
-    expect([spelled.status, spelled.headers['content-type']]).toEqual([401, 'application/json; charset=utf-8'])
+    expect([spelled.status, spelled.headers['content-type']]).toEqual([
+      401,
+      'application/json; charset=utf-8',
+    ])
   })
 })
 

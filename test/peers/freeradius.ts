@@ -10,7 +10,7 @@ export const RADIUS_SECRET = 'lab-secret'
 export interface FreeRadius {
   port: number
   accountingPort: number
-  /** Returns the records of accounting that it has written down, as names and values without quotes. */
+  /** Returns the records of accounting that it has written down, as names and values without quotes, apart by blanks. */
   accounted(): Record<string, string>[]
   log(): string
   stop(): Promise<void>
@@ -125,6 +125,10 @@ elsif (&State == "second" && &User-Password == "654321") {
 update control {
 &Auth-Type := Accept
 }
+update reply {
+&Class += "otto-1"
+&Class += "otto-2"
+}
 }
 else {
 reject
@@ -177,9 +181,11 @@ function recordsOf(text: string): Record<string, string>[] {
   return text
     .split('\n\n')
     .slice(0, -1)
-    .map((record) =>
-      Object.fromEntries(
-        [...record.matchAll(/^\t([\w-]+) = "?(.*?)"?$/gm)].map(([, name, value]) => [name, value]),
-      ),
-    )
+    .map((record) => {
+      const attributes = [...record.matchAll(/^\t([\w-]+) = "?(.*?)"?$/gm)]
+      const named = Map.groupBy(attributes, ([, name = '']) => name)
+      return Object.fromEntries(
+        [...named].map(([name, all]) => [name, all.map(([, , value]) => value).join(' ')]),
+      )
+    })
 }

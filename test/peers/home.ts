@@ -16,8 +16,8 @@ export interface Login {
   identity?: string
   /** Fingerprint of the server's key; PuTTY's programs refuse an unknown server. */
   hostFingerprint?: string
-  /** The method for the password (OpenSSH's client); default: the server's preference. */
-  method?: 'password' | 'keyboard-interactive'
+  /** The method (OpenSSH's client); default: the server's preference of those for the password. */
+  method?: 'password' | 'keyboard-interactive' | 'gssapi-with-mic'
   /** More `-o` options for OpenSSH's client, as `Compression=yes`. */
   options?: string[]
 }

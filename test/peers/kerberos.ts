@@ -86,7 +86,10 @@ ${REALM} = {
       return readFileSync(file).toString('base64')
     },
     ticketOf: async (principal, password) => {
-      const { code, stderr } = await run(findProgram('kinit'), [principal], { env, input: `${password}\n` })
+      const { code, stderr } = await run(findProgram('kinit'), ['-f', principal], {
+        env,
+        input: `${password}\n`,
+      })
       if (code !== 0) throw new Error(`kinit: ${stderr}`)
     },
     stop: async () => {

@@ -61,7 +61,8 @@ export function sftp(
   const args = [...commonOptions(home, login), '-o', 'BatchMode=no', '-o', `User="${login.user}"`]
   args.push('-P', String(login.port), '-b', '-', HOST)
   const input = `${commands.join('\n')}\n`
-  return run(findProgram('sftp'), args, { ...options, env: home.env(login.password), input })
+  const env = { ...home.env(login.password), ...options.env }
+  return run(findProgram('sftp'), args, { ...options, env, input })
 }
 
 /** A remote file, for `scp` and `rsync`; a plain string is a local path. */

@@ -127,6 +127,8 @@ const PYTHON_MODULES = {
   gssapi: 'python3-gssapi',
   paramiko: 'python3-paramiko',
   pexpect: 'python3-pexpect',
+  // paramiko shows tickets with it.
+  pyasn1: 'python3-pyasn1',
 } as const
 
 export type PythonModule = keyof typeof PYTHON_MODULES

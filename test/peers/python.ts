@@ -23,7 +23,8 @@ export interface PythonResult {
 }
 
 /**
- * Runs the steps over one connection; `agent`: the socket of an agent to forward. Rejects only if Python
+ * Runs the steps over one connection; `agent`: the socket of an agent to forward; `tickets`: environment with tickets of
+ * Kerberos, which paramiko then shows and forwards. Rejects only if Python
  * itself fails.
  */
 export async function pythonClient(
@@ -32,12 +33,21 @@ export async function pythonClient(
   login: Login,
   steps: PythonStep[],
   agent?: string,
+  tickets?: NodeJS.ProcessEnv,
 ): Promise<PythonResult[]> {
   const { port, user, password, identity } = login
-  const input = JSON.stringify({ port, user, password, identity, agent, steps })
+  const input = JSON.stringify({
+    port,
+    user,
+    password,
+    identity,
+    agent,
+    tickets: tickets !== undefined,
+    steps,
+  })
   const script = join(import.meta.dirname, 'python_client.py')
   const done = await run(findProgram('python3'), [script, library], {
-    env: { ...home.env(), ...(agent !== undefined && { SSH_AUTH_SOCK: agent }) },
+    env: { ...home.env(), ...(agent !== undefined && { SSH_AUTH_SOCK: agent }), ...tickets },
     input,
     timeout: 30_000,
   })

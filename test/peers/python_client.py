@@ -1,7 +1,7 @@
 """The two SSH libraries of Python as clients, for test/peers/python.ts.
 
-Argument: paramiko or asyncssh. stdin: one JSON object {port, user, password, identity, agent, steps}; with `agent`,
-a socket, an exec forwards the agent there; each step is one of
+Argument: paramiko or asyncssh. stdin: one JSON object {port, user, password, identity, agent, tickets, steps}; with
+`agent`, a socket, an exec forwards the agent there; with `tickets`, paramiko shows one; each step is one of
 {exec: command, input: text}, {put: [local, remote]}, {get: [remote, local]}, {list: folder}, {shell: text}.
 stdout: a JSON array with one object a step: {code, stdout, stderr}, {ok: true} or {names}; the last one is
 {error: text} when a step raised.
@@ -25,6 +25,10 @@ def with_paramiko(task, results):
         allow_agent=False,
         look_for_keys=False,
         timeout=10,
+        gss_auth=task.get("tickets", False),
+        gss_deleg_creds=True,
+        gss_host="127.0.0.1",
+        gss_trust_dns=False,
     )
     for step in task["steps"]:
         if "exec" in step:

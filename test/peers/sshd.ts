@@ -31,6 +31,8 @@ export interface SshdOptions {
   extraConfig?: string[]
   /** Default: a free one. */
   port?: number
+  /** More environment, as the keytab for tickets. */
+  env?: NodeJS.ProcessEnv
 }
 
 export interface Sshd {
@@ -105,7 +107,8 @@ async function listen(
     const config = join(folder, 'sshd_config')
     writeFileSync(config, configuration(port, folder, hostKeys, options, root))
     try {
-      return [await startDaemon(program, ['-D', '-e', '-f', config], /Server listening on/), port]
+      const env = { ...process.env, ...options.env }
+      return [await startDaemon(program, ['-D', '-e', '-f', config], /Server listening on/, { env }), port]
     } catch (error) {
       if (options.port !== undefined || attempt === BIND_ATTEMPTS) throw error
       if (!String(error).includes('Address already in use')) throw error

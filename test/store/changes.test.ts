@@ -33,6 +33,7 @@ const RIGHTS: Readonly<Record<string, readonly [kind: string, column?: string]>>
   approvals: ['approval', 'id'],
   approval_answers: ['approval', 'approval_id'],
   provider_sessions: ['user', 'user_id'],
+  user_certificates: ['user', 'user_id'],
 }
 
 /** Tables on which no right of what runs rests, and why not. */
@@ -61,6 +62,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   remembered_factors: 'asked at a sign-in',
   schema_migrations: 'of the program',
   second_factors: 'asked at a sign-in',
+  security_keys: 'asked at a sign-in',
   secret_jobs: 'changes in progress, and what was: the account changes with them',
   secret_schedules: 'when secrets are changed',
   sessions: 'tells what runs',
@@ -126,6 +128,10 @@ async function everything(): Promise<void> {
     { userId: user.id, externalAuthId: auth.id, subject: 's', sid: '', begin: 0, ends: 1 },
     undefined,
     { ofUser: 1, all: 1 },
+  )
+  await store.userCertificates.add(
+    { userId: user.id, serial: 1n, secretRevision: 0, fingerprint: 'f', address: 'a', begin: 0, end: 1 },
+    1,
   )
   await store.apiKeys.create({ keyName: 'key', profile: 'user', ipSource: [], createdAt: 0, actsFor })
 }

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { flawOfCertificate, parseCertificate } from '../../src/identity/certificate.ts'
 import { Secret } from '../../src/model/secret.ts'
 import { authorityOf, readAuthorityKey } from '../../src/vault/authority.ts'
-import { CERTIFICATE_TYPE, certify, principalFlaw } from '../../src/vault/certificate.ts'
+import { certify, principalFlaw } from '../../src/vault/certificate.ts'
 import { CredentialError } from '../../src/vault/credentials.ts'
 import { UnsealError } from '../../src/vault/seal.ts'
 import { openVault } from '../../src/vault/vault.ts'
@@ -23,7 +23,7 @@ const given = (privateKey: string, passphrase?: string) => ({
 const lineOf = (publicLine: string) => publicLine.split(' ').slice(0, 2).join(' ')
 
 const TERMS = {
-  key: Buffer.alloc(32, 9),
+  key: { type: 'ssh-ed25519', fields: Buffer.concat([Buffer.of(0, 0, 0, 32), Buffer.alloc(32, 9)]) },
   nonce: Buffer.alloc(32, 1),
   serial: 2n ** 64n - 1n,
   keyId: 'session=1 user=jörg',
@@ -116,7 +116,7 @@ describe('a certificate', () => {
       const { file } = opensshKey('ed25519')
       const blob = certify(authorityOf(readAuthorityKey(given(file)).pkcs8), TERMS)
       const path = join(folder, 'key-cert.pub')
-      writeFileSync(path, `${CERTIFICATE_TYPE} ${blob.toString('base64')}\n`)
+      writeFileSync(path, `ssh-ed25519-cert-v01@openssh.com ${blob.toString('base64')}\n`)
       const shown = execFileSync('ssh-keygen', ['-L', '-f', path], {
         env: { ...process.env, TZ: 'UTC' },
       }).toString()

@@ -28,7 +28,9 @@ export async function connectTarget(
 ): Promise<Transport> {
   const name = `${session.target.device} (${session.target.host}:${session.target.port})`
   const socket = await dial(session.target.host, session.target.port, { name, signal })
-  const attempts = new TargetSignIn(session, agent)
+  const attempts = new TargetSignIn(session, agent, (answer) =>
+    gate.targetGssapi({ session: session.id, ...(answer && { answer }) }),
+  )
   try {
     return await signIn(socket, session, gate, { ident, name, signal, attempts, ...(rekey && { rekey }) })
   } finally {
@@ -143,5 +145,6 @@ function signIn(
       },
     })
     const transport = new Transport(client, socket, { strict: false, ...(rekey && { rekey }) })
+    transport.onMethodMessage = (payload) => attempts.onMethodMessage(payload, transport)
   })
 }

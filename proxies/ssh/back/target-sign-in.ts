@@ -7,8 +7,11 @@ import { createPrivateKey, sign } from 'node:crypto'
 import type { AnyAuthMethod } from 'ssh2'
 import type { OpenSession, SessionCredential } from '../../../src/contract/gate.ts'
 import type { AgentKey } from '../codec/agent.ts'
+import { GSSAPI_METHOD } from '../codec/gssapi.ts'
 import { Writer } from '../codec/writer.ts'
 import { AgentError, type ClientAgent } from '../lobby/client-agent.ts'
+import type { Transport } from '../transport/transport.ts'
+import { type GssapiAttempt, TargetGssapi, type TicketSource } from './target-gssapi.ts'
 
 /** Opens the user's agent. Returns undefined if the agent is not forwarded. */
 export type AgentSource = () => Promise<ClientAgent | undefined>
@@ -20,25 +23,29 @@ interface Signer {
   sign(data: Buffer, callback: (signature?: Uint8Array) => void): void
 }
 
-/** The next attempt for ssh2, whose own types lack signers. */
-export type Attempt = AnyAuthMethod | { type: 'publickey'; username: string; signer: Signer }
+/** The next attempt for ssh2, whose own types lack signers and tickets. */
+export type Attempt = AnyAuthMethod | { type: 'publickey'; username: string; signer: Signer } | GssapiAttempt
 
 const CERTIFICATE_TYPE = 'ssh-ed25519-cert-v01@openssh.com'
 
 export class TargetSignIn {
   readonly #session: OpenSession
   readonly #agentSource: AgentSource
+  readonly #ticketSource: TicketSource
   readonly #attempts: AsyncGenerator<Attempt>
   #methodsLeft: readonly string[] | null = null
   #agent: ClientAgent | undefined
+  /** The exchange of gssapi-with-mic under way. */
+  #gssapi: TargetGssapi | undefined
   /** Hints for the user, shown if no credential was accepted. */
   readonly #notes = new Set<string>()
   #agentKeys = 0
   /** The gate hands out those of a stored account when the host key is accepted. */
   credentials: readonly SessionCredential[]
 
-  constructor(session: OpenSession, agentSource: AgentSource) {
+  constructor(session: OpenSession, agentSource: AgentSource, ticketSource: TicketSource) {
     this.#session = session
+    this.#ticketSource = ticketSource
     this.credentials = session.credentials
     this.#agentSource = agentSource
     this.#attempts = this.#all()
@@ -50,6 +57,7 @@ export class TargetSignIn {
    */
   async next(methodsLeft: readonly string[] | null): Promise<Attempt | false> {
     this.#methodsLeft = methodsLeft
+    this.#gssapi = undefined
     for (;;) {
       const { value, done } = await this.#attempts.next()
       if (done || !value) return false
@@ -57,10 +65,18 @@ export class TargetSignIn {
     }
   }
 
+  /** Returns false for a message of the target that is not of gssapi-with-mic. */
+  onMethodMessage(payload: Buffer, transport: Transport): boolean {
+    if (!this.#gssapi) return false
+    void this.#gssapi.receive(payload, transport)
+    return true
+  }
+
   /** Releases the credentials, which need not stay as long as the session. Call after the sign-in, successful or not. */
   close(): void {
     this.#agent?.close()
     this.credentials = []
+    this.#gssapi = undefined
     void this.#attempts.return(undefined)
   }
 
@@ -105,6 +121,9 @@ export class TargetSignIn {
         case 'PUBKEY_AGENT_FORWARDING':
           yield* this.#withAgent(username)
           break
+        case 'KERBEROS_FORWARDING':
+          yield* this.#withTicket(username)
+          break
       }
     }
   }
@@ -132,6 +151,25 @@ export class TargetSignIn {
         ),
     }
     return { type: 'publickey', username, signer }
+  }
+
+  async *#withTicket(username: string): AsyncGenerator<Attempt> {
+    // A ticket is got only for a target that takes one: ask what it takes.
+    if (this.#methodsLeft === null) yield { type: 'none', username }
+    if (!this.#takes(GSSAPI_METHOD)) {
+      this.#notes.add('it takes no tickets of Kerberos (GSSAPIAuthentication of its sshd)')
+      return
+    }
+    const note = (text: string) => void this.#notes.add(text)
+    const answer = await this.#ticketSource()
+    if (answer.result === 'token') {
+      const { token } = answer
+      this.#gssapi = new TargetGssapi({ username, token, source: this.#ticketSource, note })
+      yield this.#gssapi.attempt
+      note(
+        'it did not take your ticket: its principal has to be allowed for this login, as by a line of .k5login',
+      )
+    } else if (answer.result === 'unusable') note(answer.message)
   }
 
   async *#withAgent(username: string): AsyncGenerator<Attempt> {

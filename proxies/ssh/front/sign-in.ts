@@ -3,9 +3,10 @@
  * All decisions are the gate's: the front only holds the identity that the gate returns.
  */
 import { Buffer } from 'node:buffer'
-import type { AuthContext, KeyboardAuthContext, PublicKeyAuthContext } from 'ssh2'
+import type { AuthContext, AuthenticationType, KeyboardAuthContext, PublicKeyAuthContext } from 'ssh2'
 import type {
   AnswersProof,
+  AuthenticateAnswer,
   AuthenticateRequest,
   Challenge,
   Gate,
@@ -16,8 +17,10 @@ import type {
 import { LINGER_MS } from '../../net/limits.ts'
 import { MAX_AUTH_TRIES } from '../../session/limits.ts'
 import { instructionLines } from '../../wording/round.ts'
+import { GSSAPI_METHOD, namesKerberos } from '../codec/gssapi.ts'
 import { MAX_AUTH_REQUESTS, MAX_KEY_OFFERS } from '../transport/limits.ts'
 import type { Transport } from '../transport/transport.ts'
+import { Gssapi, type GssapiContext, isGssapi } from './gssapi.ts'
 
 export interface SignInOptions {
   gate: Gate
@@ -27,11 +30,9 @@ export interface SignInOptions {
   banner: string | undefined
 }
 
-const METHODS: ('publickey' | 'keyboard-interactive' | 'password')[] = [
-  'publickey',
-  'keyboard-interactive',
-  'password',
-]
+type Method = 'publickey' | typeof GSSAPI_METHOD | 'keyboard-interactive' | 'password'
+
+const METHODS: readonly Method[] = ['publickey', GSSAPI_METHOD, 'keyboard-interactive', 'password']
 
 const PASSWORD_ROUND = { title: '', instructions: '', prompts: [{ text: 'Password: ', echo: false }] }
 
@@ -49,12 +50,17 @@ export class SignIn {
   #isGone = false
   /** A challenge sent to a client that has proved its identity; not answered yet. */
   #pending: Challenge | undefined
+  /** Whether tickets of Kerberos are taken; undefined until the gate has been asked. */
+  #takesTickets: boolean | undefined
+  /** The exchange of gssapi-with-mic under way. */
+  #gssapi: Gssapi | undefined
 
   constructor(options: SignInOptions) {
     this.#gate = options.gate
     this.#source = options.source
     this.#transport = options.transport
     this.#banner = options.banner
+    this.#transport.onMethodMessage = (payload) => this.#onMethodMessage(payload)
   }
 
   /** Returns the identity just signed in, and clears it. */
@@ -68,6 +74,7 @@ export class SignIn {
   destroy(): void {
     this.#isGone = true
     this.#drop()
+    this.#endGssapi()
   }
 
   answer(context: AuthContext): void {
@@ -86,6 +93,12 @@ export class SignIn {
   }
 
   async #decide(context: AuthContext): Promise<void> {
+    // A new request ends the exchange before it (RFC 4252 5).
+    this.#endGssapi()
+    if (isGssapi(context)) {
+      await this.#begin(context)
+      return
+    }
     switch (context.method) {
       case 'keyboard-interactive':
         if (this.#pending) {
@@ -129,9 +142,51 @@ export class SignIn {
           return
         }
         this.#drop()
-        context.reject(METHODS)
+        this.#reject(context)
       })
     })
+  }
+
+  /** Answers a request for gssapi-with-mic (RFC 4462 3.2). */
+  async #begin(context: GssapiContext): Promise<void> {
+    const { username: login } = context
+    if (this.#takesTickets === undefined) {
+      const answer = await this.#prove(login, { method: 'none' })
+      this.#takesTickets = answer.result === 'rejected' && answer.takesTickets === true
+    }
+    if (!this.#takesTickets || !namesKerberos(context.mechanisms)) {
+      if (!this.#isOver) this.#reject(context)
+      return
+    }
+    this.#gssapi = new Gssapi({
+      context,
+      transport: this.#transport,
+      prove: (proof) => this.#prove(login, proof),
+      leave: (id) => this.#leave(id),
+    })
+  }
+
+  /** Returns false for a message that is not of gssapi-with-mic. */
+  #onMethodMessage(payload: Buffer): boolean {
+    const exchange = this.#gssapi
+    if (!exchange) return false
+    const { context } = exchange
+    this.#run(context, async () => {
+      if (exchange.isToken(payload) && ++this.#tries > MAX_AUTH_TRIES) {
+        this.#tooMany(context)
+        return
+      }
+      const answer = await exchange.step(payload)
+      if (answer === undefined) return
+      if (this.#gssapi === exchange) this.#endGssapi()
+      await this.#answered(context, answer)
+    })
+    return true
+  }
+
+  #endGssapi(): void {
+    this.#gssapi?.end()
+    this.#gssapi = undefined
   }
 
   /** Checks a password, or the answers of a further round: guesses at either are limited. */
@@ -151,27 +206,50 @@ export class SignIn {
   }
 
   async #judge(context: AuthContext, proof: AuthenticateRequest['proof']): Promise<void> {
-    const login = context.username
-    const answer = await this.#gate.authenticate({ protocol: 'SSH', source: this.#source, login, proof })
+    const answer = await this.#prove(context.username, proof)
+    if (proof.method === 'none' && answer.result === 'rejected')
+      this.#takesTickets = answer.takesTickets === true
+    if (answer.result !== 'key_acceptable') await this.#answered(context, answer)
+    // ssh2 sends PK_OK for an accepted query, and success for an accepted signature.
+    else if (proof.method === 'publickey' && !proof.signed && !this.#isOver) context.accept()
+  }
+
+  #prove(login: string, proof: AuthenticateRequest['proof']): Promise<AuthenticateAnswer> {
+    return this.#gate.authenticate({ protocol: 'SSH', source: this.#source, login, proof })
+  }
+
+  async #answered(context: AuthContext, answer: AuthenticateAnswer): Promise<void> {
     switch (answer.result) {
       case 'accepted':
         await this.#accept(context, answer.identity)
         return
-      case 'malformed':
       case 'unavailable':
+        if (isGssapi(context) && !this.#isOver) {
+          // The user may have a password or a key, too.
+          this.#takesTickets = false
+          this.#transport.send(bannerMessage(`sallyport: ${answer.message}\r\n`))
+          this.#reject(context)
+          return
+        }
         this.#turnAway(context, answer.message)
         return
-      case 'key_acceptable':
-        // ssh2 sends PK_OK for an accepted query, and success for an accepted signature.
-        if (proof.method === 'publickey' && !proof.signed && !this.#isOver) context.accept()
+      case 'malformed':
+        this.#turnAway(context, answer.message)
         return
       case 'challenge':
         this.#challenge(context, answer.challenge)
         return
       case 'rejected':
         if (this.#tries >= MAX_AUTH_TRIES) this.#tooMany(context)
-        else if (!this.#isOver) context.reject(METHODS)
+        else if (!this.#isOver) this.#reject(context)
     }
+  }
+
+  /** Names the methods that may follow: the same for every user. */
+  #reject(context: AuthContext): void {
+    context.reject(
+      METHODS.filter((one) => one !== GSSAPI_METHOD || this.#takesTickets) as AuthenticationType[],
+    )
   }
 
   /**
@@ -201,8 +279,12 @@ export class SignIn {
   #drop(): void {
     const challenge = this.#pending
     this.#pending = undefined
+    if (challenge) this.#leave(challenge.id)
+  }
+
+  #leave(identity: string): void {
     // If the message fails, the gate's state ends with the broker.
-    if (challenge) this.#gate.leave({ identity: challenge.id }).catch(() => undefined)
+    this.#gate.leave({ identity }).catch(() => undefined)
   }
 
   async #accept(context: AuthContext, identity: Identity): Promise<void> {

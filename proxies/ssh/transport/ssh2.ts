@@ -116,7 +116,7 @@ const constants = require('ssh2/lib/protocol/constants.js') as {
   SALLYPORT_PATCH?: number
 }
 /** The version of patches/ssh2-1.17.0.patch that this code needs. */
-const SSH2_PATCH = 6
+const SSH2_PATCH = 7
 /** A flag of `_compatFlags`: RSA keys sign with SHA-2 even without server-sig-algs. */
 const IMPLY_RSA_SHA2 = constants.COMPAT['IMPLY_RSA_SHA2_SIGALGS'] ?? 0
 

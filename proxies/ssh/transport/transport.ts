@@ -32,6 +32,8 @@ import {
 } from './ssh2.ts'
 
 const KEXINIT = 20
+const METHOD_FIRST = 60
+const METHOD_LAST = 79
 const CONNECTION_LAYER_FIRST = 80
 const CONNECTION_LAYER_LAST = 127
 const DISCONNECT_PROTOCOL_ERROR = 2
@@ -56,6 +58,8 @@ export class Transport implements Leg {
    * `onMessage`. All replies keep the order of the requests.
    */
   onGlobalRequest: ((request: GlobalRequest) => Buffer | undefined) | undefined
+  /** Called with a copy of each message of a sign-in method (RFC 4252 6). Returns false to leave it to ssh2. */
+  onMethodMessage: ((payload: Buffer) => boolean) | undefined
   /** Takes over outgoing messages, which follow later through `sendNow`. */
   onSend: ((payload: Uint8Array) => void) | undefined
   /** Called when the write buffer fell below its mark, or a key exchange ended. */
@@ -144,7 +148,9 @@ export class Transport implements Leg {
       if (type === undefined || type < CONNECTION_LAYER_FIRST || type > CONNECTION_LAYER_LAST) {
         if (type === KEXINIT) this.#peerBeginsKex()
         // Copy: ssh2 keeps the peer's KEXINIT, and the payload's buffer is reused.
-        return original(Buffer.from(payload))
+        const copy = Buffer.from(payload)
+        const isOfMethod = type !== undefined && METHOD_FIRST <= type && type <= METHOD_LAST
+        return isOfMethod && this.onMethodMessage?.(copy) ? undefined : original(copy)
       }
       protocol._onPacket()
       this.#heard = true

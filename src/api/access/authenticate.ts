@@ -78,6 +78,7 @@ async function byCookie({ deps, signIns }: Context, request: FastifyRequest, tok
     profile: user.profile,
     rights: await rightsOf(deps.store, user.profile),
     ...(signIn.hasFactor && { hasFactor: true }),
+    signIn: signIn.id,
     basis: {
       userId: user.id,
       address: addressOf(request),

@@ -1,7 +1,7 @@
 /** The caller of a request, known before the body is read. */
 import type { FastifyBaseLogger } from 'fastify'
 import type { Basis } from '../../identity/basis.ts'
-import type { ApiKey, User } from '../../model/objects.ts'
+import type { ApiKey, Id, User } from '../../model/objects.ts'
 import type { Feature, Level, ProfileRights } from '../../model/profile-rights.ts'
 import { reaches } from '../../model/profiles.ts'
 import type { Holder } from '../http/connections.ts'
@@ -21,6 +21,8 @@ export interface Caller {
   rights: ProfileRights
   /** Set if a second factor was proved at the sign-in, or the access token says so. */
   hasFactor?: true
+  /** Id of the sign-in by cookie, if it is one. */
+  signIn?: Id
   /** Basis of the caller's sign-in, or undefined for the command line. */
   basis: Basis | undefined
 }

@@ -47,6 +47,12 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'POST /session': 'public',
   'GET /session': 'signed_in',
   'DELETE /session': 'signed_in',
+  /** One's own. */
+  'GET /signins': 'signed_in',
+  'POST /signins/end': 'signed_in',
+  'DELETE /signins/:ref': 'signed_in',
+  /** For oneself alone. */
+  'POST /session/certificate': 'signed_in',
   ...collection('/users', 'users'),
   /** One's own, or with `users: view`: the handler checks it. */
   'GET /users/:ref/totp': 'signed_in',
@@ -55,6 +61,12 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'POST /users/:ref/totp/confirm': 'signed_in',
   'POST /users/:ref/totp/recoverycodes': 'signed_in',
   'DELETE /users/:ref/totp': needs('users', 'modify'),
+  /** One's own, or with `users: view`: the handler checks it. */
+  'GET /users/:ref/securitykeys': 'signed_in',
+  'DELETE /users/:ref/securitykeys/:key': needs('users', 'modify'),
+  /** One's own, or with `users: view` and `users: modify`: the handlers check it. */
+  'GET /users/:ref/certificates': 'signed_in',
+  'DELETE /users/:ref/certificates/:certificate': 'signed_in',
   ...collection('/usergroups', 'user_groups'),
   ...collection('/devices', 'devices'),
   ...collection('/devices/:device/services', 'devices'),
@@ -154,11 +166,17 @@ export const PAGES: Readonly<Record<string, PageNeed>> = {
   'GET /': 'public',
   'GET /pages/style.css': 'public',
   'GET /pages/icon.svg': 'public',
+  'GET /pages/key.js': 'public',
   'GET /signin': 'public',
   'POST /signin': 'public',
   'GET /signin/negotiate': 'public',
   'POST /signout': 'public',
   'GET /account': 'signed_in',
+  'POST /account/signins/end': 'signed_in',
+  'POST /account/signins/end-all': 'signed_in',
+  'POST /account/keys': 'signed_in',
+  'POST /account/keys/add': 'signed_in',
+  'POST /account/keys/remove': 'signed_in',
 }
 
 /** Converts `get`, `/devices/{device}` of the OpenAPI document to `GET /devices/:device` of this table. */

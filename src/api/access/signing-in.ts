@@ -1,7 +1,7 @@
 /** Sign-ins over HTTPS by password, rounds or ticket, for the API and its pages: how they are judged, and how they end. */
 import { Buffer } from 'node:buffer'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { serverFields } from '../../gate/sign-in-fields.ts'
+import { judgesOf, serverFields } from '../../gate/sign-in-fields.ts'
 import { LOCKOUT_LIMITS } from '../../identity/lockout.ts'
 import type { ShownOutcome } from '../../identity/shown-tickets.ts'
 import type { Outcome, Proved } from '../../identity/sign-in.ts'
@@ -67,20 +67,21 @@ export async function begin(
   reply: FastifyReply,
   { proved, method, answer }: { proved: Proved; method: string; answer: Uint8Array | undefined },
 ): Promise<void> {
-  const { user, by, hasFactor, isOffline, providerSession, recoveryCodesLeft, isFactorRemembered } = proved
+  const { user, hasFactor, isOffline, providerSession, recoveryCodesLeft, isFactorRemembered } = proved
   const earlier = request.cookies[SESSION_COOKIE]
   if (earlier !== undefined) await signIns.end(earlier)
   const { userName, profile } = user
   // One after the other: a success that is in the audit log was one.
   const token = await signIns.begin(user, deps.clock(), {
     ...(hasFactor && { hasFactor }),
+    client: { address: addressOf(request), method, agent: request.headers['user-agent'] ?? '' },
     ...(providerSession !== undefined && { providerSession }),
   })
   try {
     const same = { protocol: PROTOCOL, user: userName }
-    const fields = { ...same, method, ...(by && serverFields(by)), profile }
+    const fields = { ...same, method, ...judgesOf(proved), profile }
     await record(deps.audit, request, 'auth.success', fields)
-    if (isOffline) await record(deps.audit, request, 'auth.offline', { ...same, ...(by && serverFields(by)) })
+    if (isOffline) await record(deps.audit, request, 'auth.offline', { ...same, ...judgesOf(proved) })
     if (recoveryCodesLeft !== undefined)
       await record(deps.audit, request, 'factor.recovery', { ...same, count: recoveryCodesLeft })
     if (isFactorRemembered) await record(deps.audit, request, 'factor.remembered', same)
@@ -93,11 +94,17 @@ export async function begin(
   if (answer) reply.header('www-authenticate', `Negotiate ${Buffer.from(answer).toString('base64')}`)
 }
 
+/** Removes the cookie of a sign-in that has ended. */
+export function clearCookie(request: FastifyRequest, reply: FastifyReply): void {
+  delete request.cookies[SESSION_COOKIE]
+  reply.clearCookie(SESSION_COOKIE, COOKIE)
+}
+
 /** Ends the sign-in of the request's cookie, and removes the cookie. */
 export async function end({ signIns }: Context, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const token = request.cookies[SESSION_COOKIE]
   if (token !== undefined) await signIns.end(token)
-  reply.clearCookie(SESSION_COOKIE, COOKIE)
+  clearCookie(request, reply)
 }
 
 /** Records a refusal, whose reason is only audited. Returns the one code that the client sees. */

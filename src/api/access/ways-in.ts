@@ -40,20 +40,28 @@ export function refuseUnboundAddress(request: ApiRequest, address: string | unde
 export type SignInChange = Partial<
   Pick<
     User,
-    'userName' | 'sshPublicKeys' | 'userAuths' | 'ipSource' | 'isDisabled' | 'isLocked' | 'expirationDate'
+    | 'userName'
+    | 'sshPublicKeys'
+    | 'userAuths'
+    | 'secondaryAuths'
+    | 'ipSource'
+    | 'isDisabled'
+    | 'isLocked'
+    | 'expirationDate'
   >
 > & { hasPassword: boolean }
 
 /**
- * Whether the change lets the user sign in by a method, from a place, or at a time that was not possible
+ * Whether the change lets the user sign in by a method, from a place, at a time, or without a factor that was not possible
  * before. A new name counts, since certificates name users. `old` is undefined for a new user.
  */
 export function widensSignIn(old: User | undefined, change: SignInChange): boolean {
-  const { userName, sshPublicKeys = [], userAuths = [], ipSource, isDisabled } = change
+  const { userName, sshPublicKeys = [], userAuths = [], secondaryAuths, ipSource, isDisabled } = change
   if (change.hasPassword || sshPublicKeys.some((key) => !old?.sshPublicKeys.includes(key))) return true
   if (!old) return false
   if (userName !== undefined && userName !== old.userName) return true
   if (userAuths.some((method) => !old.userAuths.includes(method))) return true
+  if (secondaryAuths && old.secondaryAuths?.some((server) => !secondaryAuths.includes(server))) return true
   if (isDisabled === false && old.isDisabled) return true
   if (change.isLocked === false && old.isLocked) return true
   if ('expirationDate' in change && old.expirationDate !== undefined) {

@@ -24,6 +24,7 @@ import type { Federated } from '../../identity/federated.ts'
 import type { PasswordHasher } from '../../identity/password.ts'
 import type { ProviderSessions } from '../../identity/provider-sessions.ts'
 import type { SecondFactors } from '../../identity/second-factor/second-factors.ts'
+import type { SecurityKeys } from '../../identity/second-factor/security-keys.ts'
 import type { ShownTickets } from '../../identity/shown-tickets.ts'
 import type { Trials } from '../../identity/trials.ts'
 import type { Id } from '../../model/objects.ts'
@@ -31,6 +32,7 @@ import type { Deletion } from '../../recording-service/deletion.ts'
 import type { RecordingExports } from '../../recording-service/exports.ts'
 import type { Rotation } from '../../rotation/rotation.ts'
 import type { Store } from '../../store/store.ts'
+import type { Authority } from '../../vault/authority.ts'
 import type { Checkouts } from '../../vault/checkout.ts'
 import type { Vault } from '../../vault/vault.ts'
 
@@ -82,8 +84,13 @@ export interface ApiDeps {
   providerSessions: ProviderSessions
   shownTickets: Pick<ShownTickets, 'areTaken' | 'negotiate'>
   trials: Pick<Trials, 'ofAuth' | 'ofDomain'>
-  factors: Pick<SecondFactors, 'statusOf' | 'begin' | 'confirm' | 'renew' | 'remove'>
+  factors: Pick<SecondFactors, 'statusOf' | 'begin' | 'confirm' | 'isCode' | 'renew' | 'remove'>
+  securityKeys: Pick<SecurityKeys, 'list' | 'creation' | 'add' | 'remove'>
   passwords: Pick<PasswordHasher, 'hash' | 'policy'>
+  /** Certifies SSH keys of users. */
+  userAuthority: Authority
+  /** Milliseconds that a certificate is valid at most, or undefined if none is made. */
+  certificateLifetime: () => number | undefined
   audit: Audit
   sessionControl: SessionControl
   approvals: Approvals

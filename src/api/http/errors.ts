@@ -93,7 +93,7 @@ export const ERRORS = {
   last_administrator: {
     status: 409,
     description:
-      'no user with all rights would be left; create another product_administrator first, enabled and without expiry',
+      'no user with all rights would be left; create another product_administrator first, enabled, without expiry and secondary_auth',
   },
   changed_meanwhile: {
     status: 409,

@@ -1,14 +1,15 @@
 /** `/users/USER/totp`: second factors. Users enrol themselves; an administrator resets. */
 import { type Static, Type } from 'typebox'
-import { LOCKOUT_LIMITS } from '../../identity/lockout.ts'
 import { MAX_PASSWORD_BYTES } from '../../identity/password.ts'
 import type { User } from '../../model/objects.ts'
 import { reaches } from '../../model/profiles.ts'
 import { Secret } from '../../model/secret.ts'
 import { type ApiRequest, callerOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
-import { actor, addressOf, record } from '../access/events.ts'
+import { actor, record } from '../access/events.ts'
+import { meantUser } from '../access/meant-user.ts'
 import { rightsOf } from '../access/profile-rights.ts'
+import { proveAgain } from '../access/prove-again.ts'
 import { paramsSchema } from '../collection/paths.ts'
 import type { Api } from '../http/deps.ts'
 import { ApiError, fieldError } from '../http/errors.ts'
@@ -23,6 +24,7 @@ const Status = titled(
     is_enrolled: Type.Boolean({ description: 'sign-ins ask for a one-time code' }),
     enrolled_at: timeOrNull('null: not enrolled'),
     recovery_codes: Type.Integer({ description: 'how many are left' }),
+    security_keys: Type.Integer({ description: 'how many there are: factors in browsers' }),
   }),
 )
 const Begin = titled(
@@ -59,8 +61,8 @@ const WRONG_CODE =
 const tags = ['Users']
 const errors = errorResponses(400, 401, 403, 404, 409, 413, 415, 503)
 
-export function registerSecondFactors(app: Api, { deps }: Context): void {
-  const { audit, factors, identities, store } = deps
+export function registerSecondFactors(app: Api, context: Context): void {
+  const { audit, factors, store } = context.deps
   const params = paramsSchema(PATH)
 
   app.get(
@@ -75,12 +77,13 @@ export function registerSecondFactors(app: Api, { deps }: Context): void {
       },
     },
     async (request) => {
-      const user = await meant(request, reaches(callerOf(request).rights.users, 'view'))
-      const { enrolled, recoveryCodes } = await factors.statusOf(user.id)
+      const user = await meantUser(store, request, reaches(callerOf(request).rights.users, 'view'))
+      const { enrolled, recoveryCodes, securityKeys } = await factors.statusOf(user.id)
       return {
         is_enrolled: enrolled !== undefined,
         enrolled_at: enrolled === undefined ? null : timeText(enrolled),
         recovery_codes: recoveryCodes,
+        security_keys: securityKeys,
       }
     },
   )
@@ -101,7 +104,13 @@ export function registerSecondFactors(app: Api, { deps }: Context): void {
     async (request, reply) => {
       const user = await own(request)
       if ((await factors.statusOf(user.id)).enrolled !== undefined) throw enrolledError()
-      await proveAgain(request, user, request.body.password)
+      const verdict = await proveAgain(context, request, user, request.body.password, 'api_password')
+      if (verdict === 'more_asked') {
+        const message =
+          'your servers ask for more than a password already: they are the place for a second factor'
+        throw fieldError('invalid_field', 'password', message)
+      }
+      if (verdict === 'wrong') throw fieldError('invalid_field', 'password', 'expected your own password')
       const begun = await factors.begin(user)
       if (!begun) throw enrolledError()
       return await reply.code(201).send(begun)
@@ -145,13 +154,13 @@ export function registerSecondFactors(app: Api, { deps }: Context): void {
         tags,
         summary: 'Reset the second factor of a user',
         description:
-          'Removes it with its recovery codes; the user can enrol again. Nobody resets their own: a stolen session could.',
+          'Removes it with its recovery codes, and the security keys; the user can enrol again. Nobody resets their own: a stolen session could.',
         params,
         response: { 204: Type.Null(), ...errors },
       },
     },
     async (request, reply) => {
-      const user = await meant(request, true)
+      const user = await meantUser(store, request, true)
       refuseBeyondOwn(request, await rightsOf(store, user.profile))
       const caller = callerOf(request)
       if (caller.user?.id === user.id) {
@@ -164,46 +173,13 @@ export function registerSecondFactors(app: Api, { deps }: Context): void {
     },
   )
 
-  /** Returns the user of the path: the caller, or another one that it may see. */
-  async function meant(request: ApiRequest, seesOthers: boolean): Promise<User> {
-    const { ref } = request.params as { ref: string }
-    const user = await store.users.find(ref)
-    if (!user || (!seesOthers && user.id !== callerOf(request).user?.id)) throw new ApiError('not_found')
-    return user
-  }
-
   async function own(request: ApiRequest): Promise<User> {
-    const user = await meant(request, false)
+    const user = await meantUser(store, request, false)
     if (callerOf(request).basis?.proof.method !== 'password') {
       const message = 'sign in by POST /session: an API key neither has nor sets a second factor'
       throw new ApiError('forbidden', [{ message }])
     }
     return user
-  }
-
-  async function proveAgain(request: ApiRequest, user: User, password: string): Promise<void> {
-    const source = addressOf(request)
-    const name = user.userName
-    const proof = { method: 'password', password } as const
-    const owner = `HTTPS ${source}`
-    const outcome = await identities.authenticate({ user: name, login: name, source, owner, proof })
-    if (outcome.result === 'accepted' && outcome.user.id === user.id) return
-    if (outcome.result === 'challenge') {
-      identities.abandon(outcome.challenge)
-      // All else is proved: a policy asks for this very enrolment.
-      if (outcome.form?.kind === 'enrol') return
-      const message =
-        'your servers ask for more than a password already: they are the place for a second factor'
-      throw fieldError('invalid_field', 'password', message)
-    }
-    if (outcome.result === 'unavailable') throw new ApiError('sign_in_unavailable')
-    const reason = outcome.result === 'rejected' ? outcome.reason : 'wrong_password'
-    const fields = { method: 'api_password', protocol: 'HTTPS', user: name, reason }
-    await record(audit, request, 'auth.failure', fields)
-    if (outcome.result === 'rejected' && outcome.locks)
-      await record(audit, request, 'auth.locked', { ...fields, duration: LOCKOUT_LIMITS.lockMs })
-    if (reason === 'busy') throw new ApiError('busy')
-    throw fieldError('invalid_field', 'password', 'expected your own password')
   }
 
   async function withCode(

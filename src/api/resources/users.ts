@@ -44,6 +44,11 @@ const signInMethod = Type.String({
   description: 'local_password, local_sshkey, or the name of an external authentication',
   examples: ['local_sshkey'],
 })
+const secondaryAuth = Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
+  maxItems: 4,
+  description: 'external authentications, each asked for a second factor after the password or the key',
+  examples: [['codes']],
+})
 const optional = {
   display_name: Type.Optional(text('the person, as auditors read it')),
   email: Type.Optional(Type.String({ maxLength: 254, pattern: '^$|^[^@\\s]+@[^@\\s]+$' })),
@@ -53,6 +58,7 @@ const optional = {
       description: 'methods that may be used; the two of the broker itself unless named',
     }),
   ),
+  secondary_auth: Type.Optional(secondaryAuth),
   ssh_public_keys: Type.Optional(
     Type.Array(Type.String({ maxLength: 16384 }), {
       maxItems: 100,
@@ -90,6 +96,7 @@ const View = exact({
   display_name: Type.String(),
   email: Type.String(),
   user_auths: Type.Array(signInMethod),
+  secondary_auth: secondaryAuth,
   ssh_public_keys: Type.Array(Type.String()),
   is_disabled: Type.Boolean(),
   is_locked: isLocked,
@@ -118,18 +125,25 @@ export function userResource(context: ResourceContext) {
     return (await known)(userName)
   }
 
-  /** @throws ApiError `unknown_reference` */
+  /** @throws ApiError `unknown_reference`, `invalid_field` */
+  const serverOf = async (field: string, one: string): Promise<string> => {
+    const auth = await referred(store.externalAuths, field, one)
+    if (auth.type === 'OIDC')
+      throw fieldError('invalid_field', field, `"${one}" takes tokens of persons of a domain only`)
+    return auth.authenticationName
+  }
+
+  /** @throws ApiError `unknown_reference`, `invalid_field` */
+  const secondariesOf = async (names: readonly string[]): Promise<string[]> => {
+    const found = names.map((one, at) => serverOf(`secondary_auth/${at}`, one))
+    return [...new Set(await Promise.all(found))]
+  }
+
+  /** @throws ApiError `unknown_reference`, `invalid_field` */
   const methodsOf = async (names: readonly string[]): Promise<string[]> => {
     const found = names.map(async (one, at) => {
       if ((USER_AUTHS as readonly string[]).includes(one)) return one
-      const auth = await referred(store.externalAuths, `user_auths/${at}`, one)
-      if (auth.type === 'OIDC')
-        throw fieldError(
-          'invalid_field',
-          `user_auths/${at}`,
-          `"${one}" takes tokens of persons of a domain only`,
-        )
-      return auth.authenticationName
+      return await serverOf(`user_auths/${at}`, one)
     })
     return [...new Set(await Promise.all(found))]
   }
@@ -149,6 +163,9 @@ export function userResource(context: ResourceContext) {
       ...(body.display_name !== undefined && { displayName: body.display_name }),
       ...(body.email !== undefined && { email: body.email }),
       ...(body.user_auths !== undefined && { userAuths: await methodsOf(body.user_auths) }),
+      ...(body.secondary_auth !== undefined && {
+        secondaryAuths: await secondariesOf(body.secondary_auth),
+      }),
       ...(body.ssh_public_keys !== undefined && { sshPublicKeys: body.ssh_public_keys }),
       ...(body.is_disabled !== undefined && { isDisabled: body.is_disabled }),
       ...(body.is_locked !== undefined && { isLocked: body.is_locked }),
@@ -268,6 +285,7 @@ export function userResource(context: ResourceContext) {
       display_name: user.displayName,
       email: user.email,
       user_auths: user.userAuths,
+      secondary_auth: user.secondaryAuths ?? [],
       ssh_public_keys: user.sshPublicKeys,
       is_disabled: user.isDisabled,
       is_locked: user.isLocked === true || (!read.isForTable && (await isLockedOut(user.userName, read))),

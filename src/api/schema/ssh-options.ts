@@ -54,7 +54,7 @@ export const SshFields = exact({
     maxItems: AUTHENTICATION_METHODS.length,
     'x-ordered': true,
     description:
-      "how the broker signs in at a target, in the order in which it tries: PUBKEY_VAULT (the certificate of the domain's authority, then the account's key), PASSWORD_VAULT (its password), PASSWORD_MAPPING and PASSWORD_INTERACTIVE (at targets of account mapping and interactive login, the only ones there), PUBKEY_AGENT_FORWARDING (the keys of the agent that the user has forwarded to the broker, as by ssh -A; the account needs no credential then)",
+      "how the broker signs in at a target, in the order in which it tries: PUBKEY_VAULT (the certificate of the domain's authority, then the account's key), PASSWORD_VAULT (its password), PASSWORD_MAPPING and PASSWORD_INTERACTIVE (at targets of account mapping and interactive login, the only ones there), PUBKEY_AGENT_FORWARDING (the keys of the agent that the user has forwarded to the broker, as by ssh -A; the account needs no credential then), KERBEROS_FORWARDING (the ticket of Kerberos that the user's client has forwarded, as by GSSAPIDelegateCredentials; no credential is needed either)",
   }),
   legacy_algorithms: Type.Array(oneOf(LEGACY_ALGORITHMS, 'algorithm'), {
     maxItems: LEGACY_ALGORITHMS.length,

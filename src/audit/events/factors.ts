@@ -42,6 +42,21 @@ export const FACTORS = {
     fields: ['user', ...CLIENT, 'protocol'],
     sentence: (f) => `${who(f)} signed in by a one-time code of a while ago`,
   },
+  'factor.key_add': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'a user has added a security key as a second factor in browsers; `object` is the user and its name',
+    fields: FACTOR,
+    sentence: (f) => `${who(f)} added the security key ${f.object ?? '?'}`,
+  },
+  'factor.key_remove': {
+    severity: 'warning',
+    trap: false,
+    meaning: 'a security key was removed; `object` is its user and its name',
+    fields: FACTOR,
+    sentence: (f) => `${who(f)} removed the security key ${f.object ?? '?'}`,
+  },
   'factor.reset': {
     severity: 'warning',
     trap: false,

@@ -98,6 +98,13 @@ export const SESSIONS = {
     fields: ['user', 'api_key', 'protocol', ...PLACE, 'object_type', 'object', 'reason'],
     sentence: (f) => `the ticket of ${who(f)} for ${targetOf(f)} was taken back${because(f)}`,
   },
+  'auth.sign_out': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'a user has ended `count` of their own sign-ins by cookie, one or all',
+    fields: ['user', 'profile', 'api_key', ...CLIENT, 'count'],
+    sentence: (f) => `${who(f)} ended ${f.count ?? 0} sign-ins`,
+  },
   'auth.withdraw': {
     severity: 'notice',
     trap: false,

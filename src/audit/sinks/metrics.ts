@@ -12,7 +12,10 @@ const among =
   (value: string | number | undefined): string =>
     known.find((one) => one === value) ?? 'other'
 const protocolLabel = among([...PROTOCOLS, 'HTTPS'])
-const methodLabel = among(['password', 'keyboard-interactive', 'publickey', 'api_key', 'ticket'])
+const methodLabel = among([
+  ...['password', 'keyboard-interactive', 'publickey', 'ticket'],
+  ...['api_password', 'api_key', 'negotiate', 'bearer', 'provider'],
+])
 const subprotocolLabel = among(RIGHTS)
 const deletedLabel = among(['age', 'size', 'request'])
 const resultLabel = among(['success', 'failure', 'killed', 'lost'])

@@ -3,6 +3,8 @@
  * this file, takes a proof and answers; it knows neither fronts nor users, and decides no right. What a front can
  * show decides which methods it offers.
  */
+import type { Delegated } from '../../kerberos/delegated.ts'
+import type { HeldTicket } from '../../kerberos/requests.ts'
 import type { Secret } from '../../model/secret.ts'
 
 /** One attempt to sign in at a server. */
@@ -33,7 +35,8 @@ export const METHOD_REFUSALS = [
 export type MethodRefusal = (typeof METHOD_REFUSALS)[number]
 
 export type MethodAnswer =
-  | { result: 'accepted'; person: Person }
+  /** `classes`: attributes that the server wants back with the accounting of the sessions. */
+  | { result: 'accepted'; person: Person; classes?: readonly Uint8Array[] }
   | { result: 'rejected'; reason: MethodRefusal }
   /** A further round: `state` goes back with the answers, once. */
   | { result: 'challenge'; message: string; prompts: MethodPrompt[]; state: MethodState }
@@ -66,11 +69,20 @@ export type PersonLook =
   | { result: 'absent'; reason: MethodRefusal }
   | { result: 'unavailable'; reason: string }
 
+/** Form of a token: in SPNEGO, as browsers show it, or bare, as over SSH. */
+export type TicketForm = 'spnego' | 'bare'
+
 /** A ticket that was accepted. */
 export interface ShownTicket {
   userName: string
-  /** Token for the client, which proves us. */
-  answer: Uint8Array
+  /** Token for the client, which proves us; absent if the client does not ask for it. */
+  answer?: Uint8Array
+  /** Whether the client has signed this message, as the first one. */
+  isSigned(message: Uint8Array, mic: Uint8Array): boolean
+  /** Ticket by which we may act for the client; its key is the caller's to wipe. Never from SPNEGO. */
+  delegated?: Delegated
+  /** Wipes the keys of the context. */
+  close(): void
 }
 
 /** The verdict on an access token. `reason` is for administrators. */
@@ -112,10 +124,17 @@ export interface SignInMethod {
   /** Looks a person up; absent where the protocol has no way. */
   look?(userName: string, signal: AbortSignal): Promise<PersonLook>
   /**
-   * Judges a ticket that the client shows for this kind of service, in SPNEGO; absent where the protocol has none.
+   * Judges a ticket that the client shows for this kind of service; absent where the protocol has none.
    * @throws UnjudgedError if the fault is ours, else Error; their messages are for administrators
    */
-  accept?(token: Uint8Array, service: string): ShownTicket
+  accept?(token: Uint8Array, service: string, form: TicketForm): ShownTicket
+  /** Whether there is a key for tickets of this kind of service; absent where the protocol has none. */
+  takes?(service: string): boolean
+  /**
+   * Gets a ticket for a service by one that the client has delegated; absent where the protocol has none.
+   * @throws KdcRefusal, Error if no server answers
+   */
+  ticketFor?(first: HeldTicket, service: readonly string[], signal: AbortSignal): Promise<HeldTicket>
   /** Judges an access token that the client shows; absent where there are none. */
   bear?(token: string): Promise<BearerAnswer>
   /** Tries the server step by step, and stops after the first that fails. */

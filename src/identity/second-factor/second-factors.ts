@@ -1,4 +1,7 @@
-/** Second factors of the bastion's own: one-time codes of an authenticator, and recovery codes in their place. */
+/**
+ * Second factors of the bastion's own: one-time codes of an authenticator, recovery codes in their place, and in browsers
+ * security keys.
+ */
 import { randomBytes } from 'node:crypto'
 import type { Id, User } from '../../model/objects.ts'
 import { Secret } from '../../model/secret.ts'
@@ -12,10 +15,11 @@ import type {
 import { type BasisProof, firstFactorOf, passwordProof } from '../basis.ts'
 import type { HashSeal } from '../hashes.ts'
 import type { MethodPrompt } from '../methods/method.ts'
-import type { RoundForm } from '../round-form.ts'
+import type { KeyRequest, RoundForm } from '../round-form.ts'
 import type { Proved, Refusal } from '../sign-in.ts'
 import type { Step } from '../steps.ts'
 import { newRecoveryCodes, recoveryDigest } from './recovery.ts'
+import { isKeyAnswer, type SecurityKeys } from './security-keys.ts'
 import { base32, keyUri, stepOfCode } from './totp.ts'
 
 /** As long as the digest, as RFC 4226 advises. */
@@ -28,6 +32,10 @@ export const ENROLMENT_MS = 15 * 60_000
  */
 export const TRIES = { most: 20, holdMs: 15 * 60_000, doublings: 7 }
 
+/** For fronts that can ask no security key. */
+const BROWSER_ONLY =
+  'Your second factor is a security key, which only a browser can ask for: use the sign-in page, or set up one-time codes, too.'
+const KEY_PROMPT = 'Enter ends this sign-in: '
 /** First codes that may be wrong in one dialogue. */
 const FIRST_TRIES = 3
 const PROMPT = 'One-time code (or a recovery code): '
@@ -36,6 +44,7 @@ const HINT =
 
 export interface SecondFactorOptions {
   store: Pick<Store, 'users' | 'secondFactors'>
+  keys: Pick<SecurityKeys, 'list' | 'request' | 'judge'>
   vault: HashSeal
   /** Milliseconds since the epoch. */
   now: () => number
@@ -45,6 +54,7 @@ export interface FactorStatus {
   /** Milliseconds since the epoch; absent if the user is not enrolled. */
   enrolled?: number
   recoveryCodes: number
+  securityKeys: number
 }
 
 /** For the authenticator; shown once. */
@@ -56,6 +66,12 @@ export interface Enrolment {
 
 /** An enrolment whose first code was right, as the store takes it. */
 type Confirmed = Parameters<SecondFactorRepository['confirm']>[1]
+
+/** The factors of a user that a round asks for. */
+interface Asked {
+  hasCodes: boolean
+  key: KeyRequest | undefined
+}
 
 /** `left`: recovery codes that are left, if one was used up. */
 type Verdict = { left?: number } | { flaw: Refusal }
@@ -70,8 +86,10 @@ export class SecondFactors {
   }
 
   async statusOf(userId: Id): Promise<FactorStatus> {
-    const { enrolled, recoveryCodes } = (await this.#rows.find(userId)) ?? { recoveryCodes: 0 }
-    return enrolled === undefined ? { recoveryCodes: 0 } : { enrolled, recoveryCodes }
+    const { enrolled, recoveryCodes } = (await this.#rows.find(userId)) ?? {}
+    const { length: securityKeys } = await this.#options.keys.list(userId)
+    if (enrolled === undefined) return { recoveryCodes: 0, securityKeys }
+    return { enrolled, recoveryCodes: recoveryCodes ?? 0, securityKeys }
   }
 
   /** Begins an enrolment, in place of one that was not confirmed. Returns undefined if the user is enrolled. */
@@ -109,24 +127,30 @@ export class SecondFactors {
     return (await this.#rows.setRecoveryCodes(userId, digestsOf(userId, codes))) ? codes : undefined
   }
 
-  /** Removes the factor and its recovery codes; false if the user is not enrolled. */
+  /** Whether it is a current code of the user's authenticator, which counts once. */
+  async isCode(userId: Id, code: Secret): Promise<boolean> {
+    return !('flaw' in (await this.#judge(userId, code, false)))
+  }
+
+  /** Removes the factor, its recovery codes and the security keys; false if the user is not enrolled. */
   async remove(userId: Id): Promise<boolean> {
     return await this.#rows.remove(userId)
   }
 
   /**
-   * Asks for a code after the first factor, if the user is enrolled, and enrols one who has to be. `source`: the client's
-   * address. `required`: what requires one besides the user's groups and profile.
+   * Asks for a code after the first factor, if the user is enrolled, and enrols one who has to be; not for a certificate, unless
+   * something else requires it. `source`: the client's address. `required`: what requires one besides the user's groups and profile.
    */
   async after(proved: Proved, source: string, required?: FactorRules): Promise<Step<Proved>> {
-    const { user } = proved
+    const { user, isCertifiedHere } = proved
+    if (isCertifiedHere && !required) return { result: 'accepted', value: proved }
     const own = await this.#rows.policyOf(user)
     const policy = own && required ? strictest(own, required) : (own ?? required)
     const place = { address: source, firstFactor: firstFactorOf(proofOf(proved)) }
-    if (!policy)
-      return (await this.#isEnrolled(user))
-        ? this.#ask(proved, undefined)
-        : { result: 'accepted', value: proved }
+    if (!policy) {
+      const asked = await this.#askedOf(user)
+      return asked ? this.#ask(proved, asked, undefined) : { result: 'accepted', value: proved }
+    }
     const covered = await this.covered(proved, place, policy)
     if (covered) return { result: 'accepted', value: covered }
     const step = await this.ask(proved, place, policy)
@@ -151,19 +175,26 @@ export class SecondFactors {
   /** Asks for a code, which counts at `place` for a while if the policy says so, or enrols the user. */
   async ask(proved: Proved, place: FactorPlace, { rememberS }: FactorRules): Promise<Step<Proved>> {
     const { user } = proved
-    const begun = (await this.#isEnrolled(user)) ? undefined : await this.begin(user)
-    if (begun) return this.#askFirst(proved, place.address, begun, FIRST_TRIES)
-    return this.#ask(proved, rememberS > 0 ? place : undefined)
+    const asked = await this.#askedOf(user)
+    if (asked) return this.#ask(proved, asked, rememberS > 0 ? place : undefined)
+    const begun = await this.begin(user)
+    return begun
+      ? this.#askFirst(proved, place.address, begun, FIRST_TRIES)
+      : this.#ask(proved, { hasCodes: true, key: undefined }, undefined)
   }
 
-  async #isEnrolled({ id }: Pick<User, 'id'>): Promise<boolean> {
-    return (await this.#rows.find(id))?.enrolled !== undefined
+  /** Returns what the user can be asked for, or undefined if there is nothing yet. */
+  async #askedOf({ id }: Pick<User, 'id'>): Promise<Asked | undefined> {
+    const hasCodes = (await this.#rows.find(id))?.enrolled !== undefined
+    const key = await this.#options.keys.request(id)
+    return hasCodes || key ? { hasCodes, key } : undefined
   }
 
-  #ask(proved: Proved, remembering: FactorPlace | undefined): Step<Proved> {
-    const shown = { message: '', form: { kind: 'code' } } as const
-    return asking(shown, { text: PROMPT, echo: false }, async (answer) => {
-      const verdict = await this.#judge(proved.user.id, answer, true)
+  #ask(proved: Proved, { hasCodes, key }: Asked, remembering: FactorPlace | undefined): Step<Proved> {
+    const form = { kind: 'code', hasCodes, ...(key && { key }) } as const
+    const shown = { message: hasCodes ? '' : BROWSER_ONLY, form }
+    return asking(shown, { text: hasCodes ? PROMPT : KEY_PROMPT, echo: false }, async (answer) => {
+      const verdict = await this.#judgeEither(proved.user.id, answer, { hasCodes, key })
       if ('flaw' in verdict) return { result: 'rejected', reason: verdict.flaw }
       const { left } = verdict
       const still = await this.#still({
@@ -227,6 +258,14 @@ export class SecondFactors {
 
   get #rows() {
     return this.#options.store.secondFactors
+  }
+
+  async #judgeEither(userId: Id, answer: Secret | undefined, { hasCodes, key }: Asked): Promise<Verdict> {
+    const text = answer?.revealText() ?? ''
+    if (!key || !isKeyAnswer(text))
+      return hasCodes ? await this.#judge(userId, answer, true) : { flaw: 'wrong_code' }
+    const flaw = await this.#options.keys.judge(userId, key, text)
+    return flaw === undefined ? {} : { flaw }
   }
 
   async #judge(userId: Id, answer: Secret | undefined, takesRecovery: boolean): Promise<Verdict> {

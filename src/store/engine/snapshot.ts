@@ -5,14 +5,16 @@ import { TRIGGERS as FIRST } from '../migrations/0021-changes.ts'
 import { TRIGGERS as OF_TIMEFRAMES } from '../migrations/0026-timeframes.ts'
 import { TRIGGERS as OF_APPROVALS } from '../migrations/0027-approvals.ts'
 import { TRIGGERS as OF_PROVIDER_SESSIONS } from '../migrations/0045-provider-sessions.ts'
+import { TRIGGERS as OF_CERTIFICATES } from '../migrations/0048-user-certificates.ts'
 import { StoreError } from './errors.ts'
 
 /** The triggers that a database has from each migration on, with a table that it has made. */
-const TRIGGERS = [
+export const TRIGGERS = [
   { table: 'changes', triggers: FIRST },
   { table: 'timeframes', triggers: OF_TIMEFRAMES },
   { table: 'approvals', triggers: OF_APPROVALS },
   { table: 'provider_sessions', triggers: OF_PROVIDER_SESSIONS },
+  { table: 'user_certificates', triggers: OF_CERTIFICATES },
 ]
 
 /** Pages copied in one turn of the event loop. */

@@ -20,6 +20,7 @@ export interface UserRow {
   email: string
   profile: string
   user_auths: List
+  secondary_auth: List
   ssh_public_keys: List
   is_disabled: Flag
   is_locked: Flag
@@ -253,6 +254,21 @@ export interface SignInRow {
   last_use: number
   has_factor: Flag
   provider_session_id: string | null
+  client_address: string
+  method: string
+  agent: string
+}
+
+export interface SecurityKeyRow {
+  id: string
+  user_id: string
+  key_name: string
+  credential_id: Uint8Array
+  public_key: Uint8Array
+  sign_count: number
+  transports: string
+  created: number
+  last_use: number | null
 }
 
 export interface ProviderSessionRow {
@@ -264,6 +280,19 @@ export interface ProviderSessionRow {
   sealed: Uint8Array | null
   begin_time: number
   checked_time: number
+  end_time: number
+}
+
+export interface UserCertificateRow {
+  id: string
+  user_id: string
+  /** A decimal number of 64 bits. */
+  serial: string
+  secret_revision: number
+  fingerprint: string
+  address: string
+  provider_session_id: string | null
+  begin_time: number
   end_time: number
 }
 
@@ -458,6 +487,8 @@ export interface SessionRow {
   approval: string
   comment: string
   ticket: string
+  /** JSON array of `{externalAuthId, values}`. */
+  accounting_classes: string
 }
 
 export interface UploadRow {
@@ -516,7 +547,9 @@ export interface Schema {
   idempotency_keys: IdempotencyRow
   idempotency_claims: IdempotencyClaimRow
   sign_ins: SignInRow
+  security_keys: SecurityKeyRow
   provider_sessions: ProviderSessionRow
+  user_certificates: UserCertificateRow
   tickets: TicketRow
   invitations: InvitationRow
   second_factors: SecondFactorRow

@@ -1,8 +1,6 @@
 /** The log of changes on PostgreSQL: the same triggers as on SQLite (test/store/changes.test.ts). */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { TRIGGERS } from '../../../src/store/migrations/0021-changes.ts'
-import { TRIGGERS as OF_TIMEFRAMES } from '../../../src/store/migrations/0026-timeframes.ts'
-import { TRIGGERS as OF_APPROVALS } from '../../../src/store/migrations/0027-approvals.ts'
+import { TRIGGERS } from '../../../src/store/engine/snapshot.ts'
 import { newUser, smallEstate } from '../fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../temp.ts'
 
@@ -24,8 +22,8 @@ describe('the log of changes', () => {
     const rows = await temp.sql(
       "select tgrelid::regclass::text as name from pg_trigger where not tgisinternal and tgname like '%_changed'",
     )
-    const tables = [...TRIGGERS.keys(), ...OF_TIMEFRAMES.keys(), ...OF_APPROVALS.keys()].map((name) =>
-      name.replace(/_(inserted|updated|removed)$/, ''),
+    const tables = TRIGGERS.flatMap(({ triggers }) =>
+      [...triggers.keys()].map((name) => name.replace(/_(inserted|updated|removed)$/, '')),
     )
     expect(new Set(rows.map(({ name }) => name))).toEqual(new Set(tables))
   })

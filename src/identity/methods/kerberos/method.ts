@@ -1,12 +1,13 @@
 /** Sign-in by a password that a Kerberos KDC judges (RFC 4120); the KDC is proved by a key of ours. */
 import { Buffer } from 'node:buffer'
+import { acceptToken } from '../../../kerberos/acceptor.ts'
 import { type KeytabEntry, readKeytab } from '../../../kerberos/keytab.ts'
 import { readKdcAnswer } from '../../../kerberos/messages.ts'
 import { acceptNegotiate } from '../../../kerberos/negotiate.ts'
 import { serviceOf } from '../../../kerberos/password.ts'
 import { KdcRefusal } from '../../../kerberos/refusals.ts'
 import type { Replays } from '../../../kerberos/replays.ts'
-import { strangerRequest } from '../../../kerberos/requests.ts'
+import { type HeldTicket, serviceTicket, strangerRequest } from '../../../kerberos/requests.ts'
 import type { ExternalAuth } from '../../../model/external-auths.ts'
 import type { Secret } from '../../../model/secret.ts'
 import {
@@ -18,6 +19,7 @@ import {
   type SignInMethod,
   type TestRequest,
   type TestStep,
+  type TicketForm,
   UnjudgedError,
 } from '../method.ts'
 import { ServerOrder } from '../servers.ts'
@@ -96,20 +98,60 @@ export class KerberosMethod implements SignInMethod {
     return { result: 'rejected', reason: 'wrong_password' }
   }
 
-  accept(token: Uint8Array, service: string): ShownTicket {
+  accept(token: Uint8Array, service: string, form: TicketForm): ShownTicket {
     const { auth, now, replays } = this.#settings
     const { realm } = auth.options
     const keys = this.#keysOfKind(service)
     try {
-      const accepted = acceptNegotiate(token, { realm, service, keys, replays, now })
-      accepted.close()
-      const [userName = '', ...rest] = accepted.client
-      if (rest.length > 0 || !isPlainName(userName))
-        throw new Error('expected a ticket of a person, whose name has one component')
-      return { userName, answer: accepted.answer }
+      const judge = form === 'spnego' ? acceptNegotiate : acceptToken
+      const takesDelegated = form === 'bare'
+      const accepted = judge(token, { realm, service, keys, replays, now, takesDelegated })
+      const { answer, client, close, delegated, tokens } = accepted
+      const [userName = '', ...rest] = client
+      if (rest.length === 0 && isPlainName(userName))
+        return {
+          userName,
+          ...(answer && { answer }),
+          ...(delegated && { delegated }),
+          isSigned: (...signed) => tokens.isSigned(...signed),
+          close,
+        }
+      close()
+      delegated?.key.bytes.fill(0)
+      throw new Error('expected a ticket of a person, whose name has one component')
     } finally {
       wipe(keys)
     }
+  }
+
+  takes(service: string): boolean {
+    try {
+      const keys = this.#keysOfKind(service)
+      wipe(keys)
+      return keys.length > 0
+    } catch {
+      return false
+    }
+  }
+
+  async ticketFor(first: HeldTicket, service: readonly string[], signal: AbortSignal): Promise<HeldTicket> {
+    const { now, onFailure } = this.#settings
+    const either = AbortSignal.any([signal, this.#closed.signal])
+    // An error of a KDC is its answer: the next one would answer the same.
+    const answer = await this.#order.first(
+      (kdc) =>
+        serviceTicket(first, service, { now, ask: (request) => kdc.ask(request, either) }).catch((error) => {
+          if (error instanceof KdcRefusal) return error
+          throw error
+        }),
+      (kdc, error) => {
+        if (!either.aborted) onFailure(kdc.name, error)
+      },
+      either,
+    )
+    if (answer instanceof KdcRefusal) throw answer
+    if (!answer) throw new Error('no KDC answers')
+    return answer
   }
 
   async test({ userName, password }: TestRequest, signal: AbortSignal): Promise<TestStep[]> {

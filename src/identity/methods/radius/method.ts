@@ -22,7 +22,7 @@ import {
   RadiusError,
   type Reply,
 } from './packet.ts'
-import { isSendable, personOf } from './person.ts'
+import { classesOf, isSendable, personOf } from './person.ts'
 import { RADIUS_PORT, RadiusServer } from './server.ts'
 
 const MAX_SAID = 200
@@ -145,6 +145,7 @@ export class RadiusMethod implements SignInMethod {
           return {
             result: 'accepted',
             person: personOf(userName, reply.attributes, this.#settings.attributes),
+            classes: classesOf(reply.attributes),
           }
         } catch (error) {
           this.#settings.onFailure(server.name, error as Error)

@@ -5,6 +5,8 @@ import type { Person } from '../method.ts'
 import { ATTRIBUTES, type Attribute, MAX_VALUE, numberOf, RadiusError, valuesOf } from './packet.ts'
 
 const MAX_GROUPS = 256
+/** Octets of all values of Class that are kept: they have to fit into one request beside all else. */
+const MAX_CLASSES = 2048
 /** Names of attributes that a domain may use; others go by number. */
 const NAMES: ReadonlyMap<string, number> = new Map([
   ['filter-id', ATTRIBUTES.filterId],
@@ -50,6 +52,22 @@ export function personOf(
     groups: [...new Set(texts(names.group ?? 'Filter-Id'))].slice(0, MAX_GROUPS),
     ...(names.publicKey !== undefined && { publicKeys: texts(names.publicKey) }),
   }
+}
+
+/** Returns the values of Class, unchanged (RFC 2865 5.25): as many of the first as there is room for. */
+export function classesOf(attributes: readonly Attribute[]): Uint8Array[] {
+  return fittingClasses(valuesOf(attributes, ATTRIBUTES.class))
+}
+
+export function fittingClasses(values: readonly Uint8Array[]): Uint8Array[] {
+  const kept: Uint8Array[] = []
+  let octets = 0
+  for (const value of values) {
+    octets += value.length + 2
+    if (octets > MAX_CLASSES || value.length > MAX_VALUE) break
+    kept.push(value)
+  }
+  return kept
 }
 
 function found(attributes: readonly Attribute[], name: string): Uint8Array[] {

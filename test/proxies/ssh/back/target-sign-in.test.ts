@@ -172,7 +172,7 @@ test('after the sign-in its credentials are released', async () => {
     options: { authenticationMethods: ['PASSWORD_VAULT'] },
     credentials: [password],
   } as unknown as OpenSession
-  const signIn = new TargetSignIn(session, { open: async () => undefined } as never)
+  const signIn = new TargetSignIn(session, { open: async () => undefined } as never, () => Promise.reject())
   expect(await signIn.next(null)).toMatchObject({ type: 'password', password: 'p' })
   signIn.close()
   expect(signIn.credentials).toEqual([])
