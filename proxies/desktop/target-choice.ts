@@ -4,6 +4,7 @@
  */
 import type {
   ApprovalWait,
+  Challenge,
   Gate,
   Identity,
   Reason,
@@ -16,7 +17,7 @@ import { MAX_LOGON_REFUSALS } from '../session/limits.ts'
 import type { Choice, Refusal } from '../session/refusal.ts'
 import { flawOfField, noticeLines, type ReasonField, reasonFields, reasonOf } from '../wording/reason.ts'
 import { ApprovalScreen, reasonForm, reasonTexts } from './screens/approval.ts'
-import { logonForm, logonOf } from './screens/form.ts'
+import { challengeForm, logonForm, logonOf } from './screens/form.ts'
 import type { Screen, Size } from './screens/screen.ts'
 import { TargetList } from './screens/targets.ts'
 import { WaitingScreen } from './screens/waiting.ts'
@@ -102,12 +103,18 @@ export class TargetChoice<Opened extends object> {
     for (let refusals = 0; ; ) {
       const opened = await open(choice, either)
       if (!isRefusal(opened) || either.aborted) return opened
-      const { question, reason, wait } = opened
+      const { factor, question, reason, wait } = opened
       if (wait) {
         const { state, text } = await this.#approved(wait, either)
         if (state !== 'accepted') return { message: noticeLines(text).join('\n') }
         this.#connecting(wait.target, interrupt)
         choice = { ...choice, approval: wait.approval }
+        continue
+      }
+      if (factor) {
+        const answered = await this.#factor(factor, opened.message)
+        if (!answered) return { message: 'the second factor was cancelled' }
+        choice = { ...choice, ...answered }
         continue
       }
       if ((!question && !reason) || refusals++ === MAX_LOGON_REFUSALS) return opened
@@ -117,6 +124,17 @@ export class TargetChoice<Opened extends object> {
       if (!given) return { message: `the ${reason ? 'reason' : 'login'} was cancelled` }
       choice = { ...choice, ...given }
     }
+  }
+
+  /** Asks for a round of the second factor. Returns undefined if the user cancels. */
+  async #factor(challenge: Challenge, why: string): Promise<Pick<Choice, 'factor'> | undefined> {
+    const { bastion, display } = this.#options
+    const own = display()
+    const title = challenge.title === '' ? why : challenge.title
+    const answer = await own.ask(challengeForm({ bastion, challenge: { ...challenge, title } }, own.size))
+    return answer === 'cancelled'
+      ? undefined
+      : { factor: { challenge: challenge.id, answers: answer.answers } }
   }
 
   /** Asks for the login at the target. Returns undefined if the user cancels. */

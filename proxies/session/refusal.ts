@@ -1,6 +1,7 @@
 /** The gate's answers without a session: a refusal, or what is needed first. */
 import type {
   ApprovalWait,
+  Challenge,
   Logon,
   LogonQuestion,
   OpenAnswer,
@@ -10,7 +11,7 @@ import type {
 import { wishOf } from '../wording/reason.ts'
 
 /** The parts of a request to open a session that its user may choose. */
-export type Choice = Pick<OpenRequest, 'target' | 'logon' | 'reason' | 'approval'>
+export type Choice = Pick<OpenRequest, 'target' | 'logon' | 'reason' | 'approval' | 'factor'>
 
 /** Why there is no session. With one of the others the user may go on. */
 export interface Refusal {
@@ -21,6 +22,8 @@ export interface Refusal {
   reason?: ReasonQuestion
   /** Approvers were asked. */
   wait?: ApprovalWait
+  /** The user has to prove a second factor. */
+  factor?: Challenge
 }
 
 /** `choice`: of the request. */
@@ -32,6 +35,8 @@ export function refusalOf(answer: Exclude<OpenAnswer, { result: 'opened' }>, cho
       return { message: answer.question.flaw ?? wishOf(answer.question), reason: answer.question }
     case 'approval_pending':
       return { message: answer.wait.lines.join('\n'), wait: answer.wait }
+    case 'factor_needed':
+      return { message: `${answer.target} needs a second factor`, factor: answer.challenge }
     case 'logon_needed':
       return logonRefusal(answer.question, choice.logon)
   }

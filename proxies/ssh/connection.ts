@@ -68,7 +68,7 @@ export class SshConnection {
   readonly #chosen = new WeakMap<LocalChannel, Choice>()
   /** The same for the target that the login string names. */
   #named: Choice = {}
-  /** Number of refused logins at targets, and of refused reasons. */
+  /** Number of refused logins at targets, reasons and second factors. */
   #refusals = 0
 
   constructor(options: ConnectionOptions) {
@@ -98,7 +98,7 @@ export class SshConnection {
           this.#connecting = this.#toChosen(channel, { target })
         },
         onGiven: (given, channel) => {
-          const choice = this.#chosen.get(channel) ?? this.#named
+          const { factor: _, ...choice } = this.#chosen.get(channel) ?? this.#named
           this.#connecting = this.#toChosen(channel, { ...choice, ...given })
         },
         onDenied: (what) => {
@@ -206,7 +206,8 @@ export class SshConnection {
       if (!wait) return { reached, choice }
       const refusal = await this.#approved(wait, signal, place)
       if (refusal !== undefined) return { reached: { message: refusal }, choice }
-      choice = { ...choice, approval: wait.approval }
+      const { factor: _, ...rest } = choice
+      choice = { ...rest, approval: wait.approval }
     }
   }
 
@@ -260,9 +261,10 @@ export class SshConnection {
     try {
       const answer = await gate.open({ identity: identity.token, protocol, source, ...choice })
       if (answer.result !== 'opened') {
-        // Invalid typed credentials and reasons count like refused ones.
+        // Invalid typed credentials, reasons and codes count like refused ones.
         const isTried = answer.result === 'logon_needed' ? choice.logon : choice.reason
-        if ('question' in answer && isTried) this.#refusals++
+        const isWrong = answer.result === 'denied' && choice.factor
+        if (('question' in answer && isTried) || isWrong) this.#refusals++
         return refusalOf(answer, choice)
       }
       question = answer.session.question
@@ -323,7 +325,8 @@ export class SshConnection {
   }
 }
 
-function questionOf({ question, reason }: Refusal): Question | undefined {
+function questionOf({ factor, question, reason }: Refusal): Question | undefined {
+  if (factor) return { factor }
   if (question) return { logon: question }
   return reason && { reason }
 }

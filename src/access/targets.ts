@@ -3,7 +3,7 @@
  * Rights) over the rows that the store's joins return for this user. Pure.
  */
 import type { Wanted } from '../model/approvals.ts'
-import { quorumNow, wantedOf } from '../model/conditions.ts'
+import { quorumNow, requiresFactor, wantedOf } from '../model/conditions.ts'
 import { formatCanonical, formatTarget, type WantedTarget } from '../model/login.ts'
 import { nameKey } from '../model/names.ts'
 import type { Id } from '../model/objects.ts'
@@ -48,6 +48,8 @@ export interface Target
   isOutside?: true
   /** Another user has to watch the session. */
   isWatched?: true
+  /** The user has to prove a second factor on the connection. */
+  needsFactor?: true
 }
 
 /** How rows with conditions count. */
@@ -56,6 +58,8 @@ export interface Counting {
   approved?: Id
   /** The rows are those outside of their timeframes. */
   isOutside?: boolean
+  /** The user has proved a second factor: rows that require one count like others. */
+  hasFactor?: boolean | undefined
 }
 
 /** Protocols that each front can lead to: a terminal to all terminal protocols, a screen to its own kind. */
@@ -164,21 +168,31 @@ interface Chosen {
   rows: readonly TargetRow[]
   quorum: number
   isOutside: boolean
+  needsFactor: boolean
 }
 
 /**
- * Returns the rows that need no approval and grant a right; if there are none, the first that needs one: never rights
- * of both kinds.
+ * Returns the rows that ask for nothing and grant a right; if there are none, those that require a second factor; if there
+ * are none either, the first that needs an approval: never rights of several kinds.
  */
-function chosen(rows: readonly TargetRow[], { approved, isOutside = false }: Counting): Chosen {
+function chosen(rows: readonly TargetRow[], { approved, isOutside = false, hasFactor }: Counting): Chosen {
   const quorumOf = (row: TargetRow) => quorumNow(row.conditions, !isOutside)
-  if (approved !== undefined)
-    return { rows: rows.filter(({ authorizationId }) => authorizationId === approved), quorum: 0, isOutside }
+  const isLacking = ({ conditions }: TargetRow) => !hasFactor && requiresFactor(conditions)
+  const counted = (some: readonly TargetRow[], quorum = 0, outside = isOutside): Chosen => ({
+    rows: some,
+    quorum,
+    isOutside: outside,
+    needsFactor: some.some(isLacking),
+  })
+  if (approved !== undefined) return counted(rows.filter((row) => row.authorizationId === approved))
   const open = rows.filter((row) => quorumOf(row) === 0)
+  const free = open.filter((row) => !isLacking(row))
+  if (rightsOf(free).length > 0) return counted(free, 0, false)
   const askingAll = rows.filter((row) => (quorumOf(row) ?? 0) > 0)
-  const asking = askingAll.find((row) => rightsOf([row]).length > 0) ?? askingAll[0]
-  if (!asking || rightsOf(open).length > 0) return { rows: open, quorum: 0, isOutside: false }
-  return { rows: [asking], quorum: quorumOf(asking) ?? 0, isOutside }
+  const granting = askingAll.filter((row) => rightsOf([row]).length > 0)
+  const asking = granting.find((row) => !isLacking(row)) ?? granting[0] ?? askingAll[0]
+  if (!asking || rightsOf(open).length > 0) return counted(open, 0, false)
+  return counted([asking], quorumOf(asking))
 }
 
 function rightsOf(rows: readonly TargetRow[]): Right[] {
@@ -188,7 +202,7 @@ function rightsOf(rows: readonly TargetRow[]): Right[] {
   return grantedRights(first.protocol, granted, first.serviceSubprotocols)
 }
 
-function merged({ rows, quorum, isOutside }: Chosen): Target {
+function merged({ rows, quorum, isOutside, needsFactor }: Chosen): Target {
   const {
     authorizationId: _id,
     authorizationName: _name,
@@ -211,6 +225,7 @@ function merged({ rows, quorum, isOutside }: Chosen): Target {
     authorizationNames: rows.map((row) => row.authorizationName),
     ...(quorum > 0 && { quorum }),
     ...(isOutside && { isOutside: true as const }),
+    ...(needsFactor && { needsFactor: true as const }),
     ...((wanted.comment !== 'none' || wanted.ticket !== 'none') && { wanted }),
     ...(rows.some(({ conditions }) => conditions?.isCritical) && { isCritical: true as const }),
     ...(rows.some(({ conditions }) => conditions?.fourEyes) && { isWatched: true as const }),

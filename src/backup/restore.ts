@@ -174,6 +174,7 @@ class Restore {
     await this.#takeRecordings()
     // Ended or used up since the backup, perhaps: none of them may come back.
     await store.signIns.endAll()
+    await store.offlineProofs.removeAll()
     await store.tickets.removeAll()
     await store.invitations.removeAll()
     await store.idempotency.releaseAll()

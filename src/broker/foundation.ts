@@ -9,6 +9,7 @@ import { External } from '../identity/external.ts'
 import { Federated } from '../identity/federated.ts'
 import { sealClearHashes } from '../identity/hashes.ts'
 import { MethodRegistry } from '../identity/methods/registry.ts'
+import { Offline } from '../identity/offline.ts'
 import { OidcSignIns } from '../identity/oidc-sign-ins.ts'
 import { PasswordHasher } from '../identity/password.ts'
 import { PasswordPolicy } from '../identity/policy.ts'
@@ -82,7 +83,8 @@ export async function openFoundation(
     })
     const securityKeys = new SecurityKeys({ store, site: config.site, now: Date.now })
     const factors = new SecondFactors({ store, vault, keys: securityKeys, now: Date.now })
-    const external = new External({ store, registry: methods })
+    const offline = new Offline({ store, vault, passwords, now: Date.now })
+    const external = new External({ store, registry: methods, offline })
     const browserSignIns = new BrowserSignIns(randomBytes)
     const identities = new Identities(
       store.users,

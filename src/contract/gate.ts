@@ -208,6 +208,15 @@ export interface OpenRequest {
   reason?: Reason
   /** Id of the accepted approval for which the client waited on this connection. */
   approval?: string
+  /** The user's input after the answer `factor_needed`. */
+  factor?: FactorAnswers
+}
+
+/** Answers to a round of prompts for a second factor, in the order of its prompts. */
+export interface FactorAnswers {
+  /** Id of the challenge. */
+  challenge: string
+  answers: string[]
 }
 
 /** Why a user opens a session. */
@@ -234,6 +243,8 @@ export type OpenAnswer =
   | { result: 'logon_needed'; question: LogonQuestion }
   /** No session is open: the user has to give a reason, if the front can prompt. */
   | { result: 'reason_needed'; question: ReasonQuestion }
+  /** No session is open: the user has to prove a second factor, if the front can prompt; maybe in several rounds. */
+  | { result: 'factor_needed'; target: string; challenge: Challenge }
   /**
    * No session is open: approvers were asked. The front shows `wait.lines` and waits for the notice `approval`,
    * then opens again with `approval`.

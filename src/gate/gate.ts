@@ -58,6 +58,7 @@ import { CheckoutReview } from './checkout-review.ts'
 import { accountFor, accountOf, endedRecording } from './closing.ts'
 import { Denial } from './denial.ts'
 import type { ElsewhereSession, ReleaseAnswer } from './elsewhere.ts'
+import { FactorDesk } from './factor-desk.ts'
 import { FourEyes } from './four-eyes.ts'
 import { type Hold, holdOf, type OrderedBy } from './holds.ts'
 import { HostKeyJudge } from './host-keys.ts'
@@ -191,8 +192,10 @@ export class BrokerGate implements Gate {
       grounds,
       watch,
     })
+    const desk = new FactorDesk(options)
     this.#signIns = new SignIns({
       ...options,
+      factorAhead: (...asked) => desk.ahead(...asked),
       tickets,
       invitations: this.#invitations,
       grounds,
@@ -215,6 +218,7 @@ export class BrokerGate implements Gate {
     })
     this.#opening = new Opening({
       ...options,
+      factorDesk: desk,
       running: this.#running,
       grounds,
       approvals: this.approvals,

@@ -26,7 +26,7 @@ export function wipe(kept: KeptSecrets): void {
  */
 export async function logonAhead(
   access: Pick<AccessQueries, 'sessionTargets' | 'hasMapping'>,
-  { userId, login }: Pick<SignedIn, 'userId' | 'login'>,
+  { userId, login, hasFactor }: Pick<SignedIn, 'userId' | 'login' | 'hasFactor'>,
   protocol: Protocol,
   hasPassword: boolean,
   now: number,
@@ -34,7 +34,7 @@ export async function logonAhead(
   const wanted = login.target
   if (!wanted) return { keepsPassword: hasPassword && (await access.hasMapping(userId)) }
   const rows = await access.sessionTargets(userId, now, { device: wanted.device })
-  const resolution = resolveTarget(rows, wanted, protocol)
+  const resolution = resolveTarget(rows, wanted, protocol, { hasFactor })
   // A refusal is left to the opening of the session, which gives its reason and its event.
   if (resolution.result !== 'found' || resolution.target.rights.length === 0) return { keepsPassword: false }
   const { target } = resolution

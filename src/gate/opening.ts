@@ -21,6 +21,7 @@ import type { Store, TargetRow } from '../store/store.ts'
 import type { Vault } from '../vault/vault.ts'
 import { approvalOf, type Clearance, ClearanceDesk, type ClearanceOptions } from './clearance.ts'
 import { Denial } from './denial.ts'
+import type { FactorDesk } from './factor-desk.ts'
 import { Forwarding } from './forwarding.ts'
 import { firstHold } from './four-eyes.ts'
 import { HandOut, SPENT } from './hand-out.ts'
@@ -54,6 +55,7 @@ export interface OpeningOptions extends Omit<ClearanceOptions, 'store'> {
   recordings: RecordingService
   running: RunningSessions
   grounds: () => Grounds
+  factorDesk: Pick<FactorDesk, 'cleared'>
   secretChanges?: Pick<SecretChanges, 'settled'>
 }
 
@@ -64,7 +66,7 @@ interface Allowed {
 }
 
 /** The grounds of a session, and its target with the rights. */
-type Cleared = Clearance & { target: Target }
+type Cleared = Clearance & { target: Target; hasFactor?: true }
 
 export class Opening {
   readonly #options: OpeningOptions
@@ -137,8 +139,13 @@ export class Opening {
       where = targetFields(asked)
       allowedAt(asked, signedIn.basis)
       this.#requirePlace(person)
-      const cleared = await this.#cleared(person, signedIn, request, asked, rows)
-      if ('result' in cleared) return cleared
+      const { identity, factor } = request
+      const needed = await this.#options.factorDesk.cleared(signedIn, person, asked, identity, factor)
+      if (needed) return needed
+      const granted = await this.#cleared(person, signedIn, request, asked, rows)
+      if ('result' in granted) return granted
+      const hasFactor = signedIn.hasFactor || asked.needsFactor
+      const cleared = { ...granted, ...(hasFactor && { hasFactor }) }
       const allowed = allowedAt(cleared.target, signedIn.basis)
       return await this.#using(cleared, () =>
         oncePerProof(signedIn, asked, () =>
@@ -192,9 +199,11 @@ export class Opening {
     const usable = waited ? [waited] : await this.#desk.usable(person.id, asked)
     for (const approval of usable) {
       const { accountName: account, domainName: domain, deviceName: device, serviceName: service } = asked
-      const counting = { approved: approval.authorizationId, isOutside: asked.isOutside === true }
+      const hasFactor = signedIn.hasFactor ?? asked.needsFactor
+      const approved = approval.authorizationId
+      const counting = { approved, isOutside: asked.isOutside === true, hasFactor }
       const resolution = resolveTarget(rows, { account, domain, device, service }, request.protocol, counting)
-      if (resolution.result !== 'found') continue
+      if (resolution.result !== 'found' || resolution.target.needsFactor) continue
       const { comment, ticket } = approval
       return { approval, reason: { comment, ticket }, target: resolution.target }
     }
@@ -220,7 +229,7 @@ export class Opening {
 
   /** @throws Denial */
   async #found(
-    { userId }: SignedIn,
+    { userId, hasFactor }: SignedIn,
     wanted: WantedTarget,
     protocol: Protocol,
   ): Promise<[Target, readonly TargetRow[]]> {
@@ -228,13 +237,13 @@ export class Opening {
     const at = now()
     const { device } = wanted
     const rows = await store.access.sessionTargets(userId, at, { device })
-    const resolution = resolveTarget(rows, wanted, protocol)
+    const resolution = resolveTarget(rows, wanted, protocol, { hasFactor })
     if (resolution.result === 'found') return [resolution.target, rows]
     const { message } = resolution
     if (resolution.result === 'ambiguous') throw new Denial(message)
     // The user reads the same as of a target that does not exist.
     const others = await store.access.sessionTargets(userId, at, { device, isOutside: true })
-    const outside = resolveTarget(others, wanted, protocol, { isOutside: true })
+    const outside = resolveTarget(others, wanted, protocol, { isOutside: true, hasFactor })
     if (outside.result === 'found' && outside.target.quorum !== undefined) return [outside.target, others]
     const isOutside = others.length > 0 && resolveTarget(others, wanted, protocol).result !== 'unknown'
     throw new Denial(isOutside ? `${message}: ${OUTSIDE}` : message, message)
@@ -306,6 +315,7 @@ export class Opening {
       hasKerberos: await hasKerberos(store, target, terms),
       hostCaKeys: ssh.hostCaKeys,
       ...(target.isWatched && { holds: new Map([['unwatched' as const, firstHold(now())]]) }),
+      ...(cleared.hasFactor && { hasFactor: true }),
       ...(cleared.approval && { approval: approvalOf(cleared.approval) }),
       ...(cleared.reason && { reason: cleared.reason }),
       usesPrivilegedPort: target.protocol === 'RLOGIN' && terms.policy.login.privilegedPort,

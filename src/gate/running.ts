@@ -47,6 +47,8 @@ export interface RunningSession {
   basis: Basis
   /** The stored credentials that wait for the target's host key. Absent once they are handed out. */
   handOut?: HandOut
+  /** Set if the user had proved a second factor: authorizations that require one count, too. */
+  hasFactor?: true
   /** Set if the policy signs in by the user's forwarded ticket. */
   forwarding?: Forwarding
   /** Set if it was opened by an approval. */

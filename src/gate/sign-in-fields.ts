@@ -51,21 +51,40 @@ export async function recordSuccess(
   fields: FieldsOf<'auth.success'>,
   proved: Proved,
 ): Promise<void> {
-  const {
-    user: { userName: user, profile },
-    recoveryCodesLeft: count,
-    isFactorRemembered,
-  } = proved
-  await audit.record('auth.success', { ...fields, ...judgesOf(proved), user, profile })
-  const { client_ip, client_port, protocol } = fields
-  const same = {
+  const { userName, profile } = proved.user
+  await audit.record('auth.success', { ...fields, ...judgesOf(proved), user: userName, profile })
+  const same = clientOf(fields, userName)
+  if (proved.isOffline) await audit.record('auth.offline', { ...same, ...judgesOf(proved) })
+  await recordDetails(audit, same, proved)
+}
+
+/** Records the second factor of a user that had signed in without, or what counts for one. */
+export async function recordFactor(
+  audit: Audit,
+  fields: FieldsOf<'factor.proved'>,
+  proved: Proved,
+): Promise<void> {
+  const same = clientOf(fields, proved.user.userName)
+  if (proved.hasFactor) await audit.record('factor.proved', same)
+  await recordDetails(audit, same, proved)
+}
+
+async function recordDetails(
+  audit: Audit,
+  fields: ReturnType<typeof clientOf>,
+  { recoveryCodesLeft: count, isFactorRemembered }: Proved,
+): Promise<void> {
+  if (count !== undefined) await audit.record('factor.recovery', { ...fields, count })
+  if (isFactorRemembered) await audit.record('factor.remembered', fields)
+}
+
+function clientOf({ client_ip, client_port, protocol }: FieldsOf<'factor.proved'>, user: string) {
+  return {
     user,
     ...(client_ip !== undefined && { client_ip }),
     ...(client_port !== undefined && { client_port }),
     ...(protocol !== undefined && { protocol }),
   }
-  if (count !== undefined) await audit.record('factor.recovery', { ...same, count })
-  if (isFactorRemembered) await audit.record('factor.remembered', same)
 }
 
 /** Names what a dialogue belongs to: the connection, and the login string on it. */
@@ -79,6 +98,7 @@ export function roundOf({
   message: instructions,
   uri,
   link,
+  hint,
   prompts,
 }: Extract<Outcome, { result: 'challenge' }>): Challenge {
   return {
@@ -87,6 +107,7 @@ export function roundOf({
     instructions,
     ...(uri !== undefined && { uri }),
     ...(link !== undefined && { link }),
+    ...(hint !== undefined && { hint }),
     prompts: prompts.map(({ text, echo }) => ({ text, echo })),
   }
 }

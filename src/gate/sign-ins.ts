@@ -21,6 +21,7 @@ import type { Protocol } from '../model/rights.ts'
 import { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
 import { AskedQuestions } from './asked-questions.ts'
+import type { FactorDesk } from './factor-desk.ts'
 import type { Invitations } from './invitations.ts'
 import { judgeTicket, rejectNone } from './kerberos-proofs.ts'
 import { logonAhead, wipe } from './logons.ts'
@@ -54,6 +55,8 @@ export interface SignInOptions {
   running: () => Iterable<Pick<RunningSession, 'basis' | 'isWithdrawn'>>
   /** Returns the question of a reason without which a session there does not open, or undefined. */
   reasonAhead: (userId: Id, target: Target) => Promise<ReasonQuestion | undefined>
+  /** Returns what the target of the login string requires of the user, or undefined. */
+  factorAhead: FactorDesk['ahead']
   /** Called when a sign-in is no longer valid: the proxy ends the connection and shows the reason. */
   onWithdrawn: (token: string, reason: string) => void
   /** Milliseconds since the epoch. */
@@ -72,7 +75,7 @@ export class SignIns {
 
   async authenticate(request: AuthenticateRequest): Promise<AuthenticateAnswer> {
     const { protocol, source, login, proof } = request
-    const { identities, tickets, invitations, now } = this.#options
+    const { factorAhead, identities, tickets, invitations, now } = this.#options
     const arrival = { protocol, address: source.address }
     if (proof.method === 'ticket') {
       const invited = () => invitations.byResponse(source, proof.challenge, proof.response)
@@ -111,7 +114,9 @@ export class SignIns {
       ...{ user, login, source: source.address, owner: ownerOf(request), proof },
       waitsBy: protocol,
     }
-    const outcome = await identities.authenticate(signIn)
+    const outcome = await identities.authenticate(signIn, async ({ id }) =>
+      parsed.target ? await factorAhead(id, parsed.target, protocol) : undefined,
+    )
     const password = 'password' in proof ? Secret.of(proof.password) : undefined
     try {
       return await this.#judged(request, signIn, outcome, password)
@@ -180,6 +185,8 @@ export class SignIns {
         ...(classes && { classes }),
       },
       kept: { ...('forwarded' in proof && proof.forwarded && { forwarded: proof.forwarded }) },
+      ...(outcome.hasFactor && { hasFactor: true }),
+      ...(outcome.isUserVerified && { isUserVerified: true }),
     }
     return await this.#ahead(signedIn, user.displayName, login, password)
   }
@@ -256,7 +263,7 @@ export class SignIns {
       return { result: 'rejected' }
     }
     const { id, userName, profile, displayName } = outcome.user
-    const { basis, target } = ticket
+    const { basis, target, hasFactor } = ticket
     const apiKey = apiKeyOf(basis)
     await audit.record('auth.success', {
       ...fields,
@@ -265,7 +272,15 @@ export class SignIns {
       ...(apiKey !== undefined && { api_key: apiKey }),
     })
     const login = { user: userName, target }
-    const who = { userId: id, user: userName, login, protocol, source, basis }
+    const who = {
+      userId: id,
+      user: userName,
+      login,
+      protocol,
+      source,
+      basis,
+      ...(hasFactor && { hasFactor }),
+    }
     return await this.#welcome({ ...who, kept: {}, isBound: true }, displayName)
   }
 
@@ -416,6 +431,7 @@ export class SignIns {
   forget(token: string): void {
     const signedIn = this.#byToken.get(token)
     if (signedIn) wipe(signedIn.kept)
+    if (signedIn?.factorChallenge !== undefined) this.#options.identities.abandon(signedIn.factorChallenge)
     this.#byToken.delete(token)
     this.#asked.forget(token)
     this.#options.identities.abandon(token)

@@ -24,6 +24,12 @@ export interface SignedIn {
   isBound?: true
   /** The user was shown targets to choose from. */
   hasTargets?: true
+  /** A second factor was proved on this connection, or by the sign-in that its ticket came of. */
+  hasFactor?: true
+  /** The token of its SSH key has checked a PIN or a finger. */
+  isUserVerified?: true
+  /** Id of the dialogue that waits for a second factor. */
+  factorChallenge?: string
   /** Set when a stored credential has been handed out, or is about to be. */
   isSpent?: boolean
   /** Why the sign-in is no longer valid. */

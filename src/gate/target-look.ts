@@ -4,7 +4,7 @@ import { lasting } from '../model/timeframes.ts'
 import type { Store, TargetRow } from '../store/store.ts'
 import type { RunningSession } from './running.ts'
 
-type Held = Pick<RunningSession, 'userId' | 'target' | 'isRecorded' | 'begin' | 'approval'>
+type Held = Pick<RunningSession, 'userId' | 'target' | 'isRecorded' | 'begin' | 'approval' | 'hasFactor'>
 
 export class TargetLook<S extends Held = RunningSession> {
   readonly #store: Pick<Store, 'access'>
@@ -55,21 +55,21 @@ export class TargetLook<S extends Held = RunningSession> {
  * of which those count whose timeframes hold, or in whose overtime it is.
  */
 export function flawOfTarget(
-  { target, isRecorded, begin, approval }: Omit<Held, 'userId'>,
+  { target, isRecorded, begin, approval, hasFactor }: Omit<Held, 'userId'>,
   rows: readonly TargetRow[],
   now: number,
 ): string | undefined {
-  const counting = approval ? { approved: approval.authorizationId } : {}
+  const counting = { hasFactor, ...(approval && { approved: approval.authorizationId }) }
   const of = (some: readonly TargetRow[]) =>
     targetsOf(some, target.protocol, counting).find(({ kind }) => kind === target.kind)
   // Approvers have let it begin outside of its timeframes.
   const held = target.isOutside ? rows : lasting(rows, begin, now)
   const granted = of(held)
-  if (!granted || granted.quorum !== undefined || !hasAll(granted, target)) {
+  if (!granted || isAsking(granted) || !hasAll(granted, target)) {
     const ever = held.length < rows.length ? of(rows) : undefined
-    if (ever && ever.quorum === undefined && hasAll(ever, target))
-      return 'the timeframe of the authorization is over'
+    if (ever && !isAsking(ever) && hasAll(ever, target)) return 'the timeframe of the authorization is over'
     if (granted?.quorum !== undefined) return 'sessions of this target need an approval from now on'
+    if (granted?.needsFactor) return 'sessions of this target need a second factor from now on'
     return granted ? 'a right of this session was taken away' : 'the authorization for this target is gone'
   }
   if (granted.isRecorded && !isRecorded) return 'sessions of this target are recorded from now on'
@@ -85,6 +85,9 @@ const keyOf = ({
   accountId,
 }: Pick<TargetRow, 'serviceId' | 'accountId'> & { userId: string }) =>
   `${userId} ${accountId ?? ''} ${serviceId}`
+
+/** Whether the session could not begin like this. */
+const isAsking = ({ quorum, needsFactor }: Target) => quorum !== undefined || needsFactor === true
 
 function hasAll(granted: Target, { rights }: Target): boolean {
   return rights.every((right) => granted.rights.includes(right))

@@ -21,6 +21,8 @@ export interface TicketRequest {
   protocol: TicketProtocol
   /** Address that the viewer will connect from. */
   address: string
+  /** The user has proved a second factor at the sign-in of the request. */
+  hasFactor?: true
 }
 
 export type TicketAnswer =
@@ -62,7 +64,14 @@ export class TicketOffice {
     this.#options = options
   }
 
-  async issue({ user, basis, target: text, protocol, address }: TicketRequest): Promise<TicketAnswer> {
+  async issue({
+    user,
+    basis,
+    target: text,
+    protocol,
+    address,
+    hasFactor,
+  }: TicketRequest): Promise<TicketAnswer> {
     const { tickets, now, watch } = this.#options
     const resolution =
       (await this.#resolved(user.id, parseTargetName(text), protocol)) ??
@@ -77,7 +86,7 @@ export class TicketOffice {
       service: target.serviceName,
     }
     const expires = now() + this.lifetime
-    const whose = { userId: user.id, user: user.userName, basis }
+    const whose = { userId: user.id, user: user.userName, basis, ...(hasFactor && { hasFactor }) }
     const ticket = { ...whose, protocol, address, expires, target: named }
     const issued = await tickets.issue(ticket, now())
     if (!issued) return { result: 'too_many' }

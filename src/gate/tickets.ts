@@ -40,6 +40,8 @@ export interface Ticket {
   expires: number
   /** The only target that the ticket opens. */
   target: Required<WantedTarget>
+  /** Set if the request came of a sign-in with a second factor. */
+  hasFactor?: true
 }
 
 /** Protocol and source of a viewer's connection. */
@@ -66,7 +68,7 @@ export class Tickets {
    * Issues a ticket; the caller wipes the password. Returns undefined if there are too many valid tickets.
    */
   async issue(ticket: Ticket, now: number): Promise<{ id: string; password: Secret } | undefined> {
-    const { userId, protocol, expires, user, basis, target } = ticket
+    const { userId, protocol, expires, user, basis, target, hasFactor } = ticket
     const password = newTicketPassword(PASSWORD_LENGTHS[protocol])
     const id = ulid()
     const row: StoredTicket = {
@@ -76,7 +78,7 @@ export class Tickets {
       address: sameAddress(ticket.address),
       expires,
       sealed: this.#vault.seal(placeOf(id), password),
-      ticket: JSON.stringify({ user, basis, target }),
+      ticket: JSON.stringify({ user, basis, target, hasFactor }),
     }
     const limits = { ofUser: MAX_TICKETS_PER_USER, all: MAX_TICKETS }
     if (await this.#stored.add(row, now, limits)) return { id, password }
@@ -162,8 +164,8 @@ export class Tickets {
 const placeOf = (id: string) => ({ table: 'tickets', id, field: 'password' })
 
 function ticketOf({ userId, protocol, address, expires, ticket }: StoredTicket): Ticket {
-  const { user, basis, target } = JSON.parse(ticket) as Pick<Ticket, 'user' | 'basis' | 'target'>
-  return { userId, protocol: protocol as TicketProtocol, address, expires, user, basis, target }
+  const kept = JSON.parse(ticket) as Pick<Ticket, 'user' | 'basis' | 'target' | 'hasFactor'>
+  return { ...kept, userId, protocol: protocol as TicketProtocol, address, expires }
 }
 
 function isMeant({ user, target }: Ticket, login: Login): boolean {

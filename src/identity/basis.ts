@@ -8,12 +8,11 @@ import type { Feature, Level, ProfileRights } from '../model/profile-rights.ts'
 import { intersection, NOTHING, reaches } from '../model/profiles.ts'
 import type { ProviderSession, Store } from '../store/store.ts'
 import { mayActFor } from './acting.ts'
-import type { LaterFlaw } from './authorities.ts'
+import type { Authorities, LaterFlaw } from './authorities.ts'
 import { endOf, type OfferedKey } from './certificate.ts'
 import type { Certificate } from './certificate-parts.ts'
-import type { Identities } from './chain.ts'
 import { flawOfOwn } from './own-certificate.ts'
-import { isKeyOf } from './public-key.ts'
+import { fingerprintOf, isKeyOf } from './public-key.ts'
 import { flawOfStanding, type StandingFlaw } from './standing.ts'
 
 export interface Basis {
@@ -87,6 +86,18 @@ export function keyOf({ proof }: Basis): OfferedKey | undefined {
   return proof.method === 'key' ? proof.key : undefined
 }
 
+/** Names the first factor of a sign-in: a code that was right beside one counts beside no other. */
+export function firstFactorOf(proof: BasisProof): string {
+  switch (proof.method) {
+    case 'key':
+      return `key ${fingerprintOf(proof.key.key.blob)}`
+    case 'api_key':
+      return `api_key ${proof.id}`
+    default:
+      return `password ${proof.by?.join(' ') ?? ''}`.trim()
+  }
+}
+
 /** Returns the name of the API key that signed in, or undefined if none did. */
 export function apiKeyOf({ proof }: Basis): string | undefined {
   return proof.method === 'api_key' ? proof.name : undefined
@@ -112,7 +123,7 @@ const METHODS = { password: 'local_password', key: 'local_sshkey' } as const sat
 
 export interface GroundsOptions {
   store: Pick<Store, 'users' | 'apiKeys' | 'profiles' | 'providerSessions' | 'userCertificates'>
-  identities: Pick<Identities, 'authorities'>
+  identities: { readonly authorities: Authorities }
   /** Milliseconds since the epoch. */
   now: () => number
   /**

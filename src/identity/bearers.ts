@@ -30,6 +30,8 @@ export type BearerOutcome =
       ends: number
       /** Profiles of the token's scopes, whose rights are the most it gives; absent if scopes limit nothing. */
       profiles?: string[]
+      /** Set if the issuer has asked for a second factor. */
+      hasFactor?: true
     }
   /** Why, for administrators. */
   | { result: 'rejected'; reason: string }
@@ -105,7 +107,14 @@ export class Bearers {
     if (!isMultiFactor && (isEnrolled || (await store.secondFactors.policyOf(user))))
       return refused(`${user.userName} needs a second factor, and amr of the token does not say mfa`)
     const profiles = profilesOf(auth.options.scopes, scopes)
-    return { result: 'accepted', user, by: auth.authenticationName, ends, ...(profiles && { profiles }) }
+    return {
+      result: 'accepted',
+      user,
+      by: auth.authenticationName,
+      ends,
+      ...(profiles && { profiles }),
+      ...(isMultiFactor && { hasFactor: true }),
+    }
   }
 
   async #takers(): Promise<Taker[]> {

@@ -6,7 +6,7 @@ import { formatLogin, parseLogin } from '../model/login.ts'
 import { looksLikeId, nameKey } from '../model/names.ts'
 import type { Id, User } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
-import type { UserRepository } from '../store/store.ts'
+import type { FactorRules, UserRepository } from '../store/store.ts'
 import { type AttemptCounter, Attempts, type BegunAttempt, type Rejected, type Who } from './attempts.ts'
 import { Authorities } from './authorities.ts'
 import { type BrowserRounds, browserRound, isFederated } from './browser-sign-in/round.ts'
@@ -40,6 +40,9 @@ interface Waiting extends Dialogue {
   isHidden: boolean
 }
 
+/** Returns what requires a second factor of a user, besides groups and profile. */
+type RequiredFactor = (user: User) => Promise<FactorRules | undefined>
+
 /** Replaces the id of a user that does not exist, so that the number of queries is the same. */
 const NOBODY: Id = '00000000000000000000000000'
 
@@ -50,7 +53,7 @@ export class Identities {
   readonly #now: () => number
   readonly #vault: HashSeal
   readonly #external: External | undefined
-  readonly #factors: Pick<SecondFactors, 'after'> | undefined
+  readonly #factors: Pick<SecondFactors, 'after' | 'covered' | 'ask'> | undefined
   readonly #browser: BrowserRounds | undefined
   readonly #dialogues: Dialogues<Waiting>
   readonly #keys: Keys
@@ -65,7 +68,7 @@ export class Identities {
     now: () => number,
     vault: HashSeal,
     external?: External,
-    factors?: Pick<SecondFactors, 'after'>,
+    factors?: Pick<SecondFactors, 'after' | 'covered' | 'ask'>,
     certificates?: OwnCertificates,
     browser?: BrowserRounds,
   ) {
@@ -81,15 +84,16 @@ export class Identities {
     this.#dialogues = new Dialogues(now, (dialogue) => this.#abandoned(dialogue))
   }
 
-  async authenticate(request: SignIn): Promise<Outcome> {
+  /** `required`: returns what else requires a second factor of the user, or undefined. */
+  async authenticate(request: SignIn, required?: RequiredFactor): Promise<Outcome> {
     const { proof, source } = request
     const place = await this.#placeOf(request.user)
     if (proof.method === 'publickey' && !proof.signed) return this.#askForKey(request, place, proof.key)
     if (proof.method === 'browser') return await this.#byBrowser(request, place)
     return await this.#attempted({ user: place.name, source }, async (attempt) =>
       proof.method === 'publickey'
-        ? this.#bySignature(request, place, attempt, proof.key, proof.signed!)
-        : this.#byPassword(request, place, attempt, proof.password),
+        ? this.#bySignature(request, place, attempt, proof.key, proof.signed!, required)
+        : this.#byPassword(request, place, attempt, proof.password, required),
     )
   }
 
@@ -165,6 +169,26 @@ export class Identities {
     })
   }
 
+  /** Asks a user that has signed in before for a second factor, unless something counts for one. `owner`: see `SignIn`. */
+  async further(
+    proved: Proved,
+    { source, owner, firstFactor }: { source: string; owner: string; firstFactor: string },
+    rules: FactorRules,
+  ): Promise<Outcome> {
+    const factors = this.#factors
+    const name = proved.user.userName
+    const place = { address: source, firstFactor }
+    const covered = await factors?.covered(proved, place, rules)
+    if (covered) return { result: 'accepted', ...covered }
+    return await this.#attempted({ user: name, source }, async (attempt) => {
+      if (attempt === 'locked' || !factors) return await this.#attempts.reject(attempt, 'locked')
+      const step = await factors.ask(proved, place, rules)
+      const proof = { method: 'second_factor' } as const
+      const request = { user: name, login: name, source, owner, proof }
+      return await this.#settle(step, attempt, this.#dialogueOf(request, { name, userName: name }))
+    })
+  }
+
   /**
    * Signs in a guest, who is no user, by the invitation that `take` uses up. Returns the guest or the reason.
    */
@@ -218,7 +242,13 @@ export class Identities {
     return { ...(local && { local }), userName: name, name }
   }
 
-  async #byPassword(request: SignIn, place: Place, attempt: BegunAttempt, text: string): Promise<Outcome> {
+  async #byPassword(
+    request: SignIn,
+    place: Place,
+    attempt: BegunAttempt,
+    text: string,
+    required?: RequiredFactor,
+  ): Promise<Outcome> {
     const password = Secret.of(text)
     let kept: Secret | undefined = Secret.of(text)
     try {
@@ -240,7 +270,7 @@ export class Identities {
         user && !flaw
           ? await this.#byLocal(user, { sealed, passwordHash, password })
           : await this.#byServers(place, request, password)
-      const step = first && (await this.#withFactors(first, request.source))
+      const step = first && (await this.#withFactors(first, request.source, required))
       if (step) {
         const outcome = await this.#settle(step, attempt, this.#dialogueOf(request, place, kept))
         if (outcome.result === 'challenge') kept = undefined
@@ -269,10 +299,11 @@ export class Identities {
   }
 
   /** Asks the servers of a local user's second factor, and then for the one of the bastion's own. */
-  async #withFactors(first: Step<Proved>, source: string): Promise<Step<Proved>> {
+  async #withFactors(first: Step<Proved>, source: string, required?: RequiredFactor): Promise<Step<Proved>> {
     const factors = this.#factors
     const proved = await andThen(first, (value) => this.#bySecond(value, source))
-    return factors ? await andThen(proved, (value) => factors.after(value, source)) : proved
+    if (!factors) return proved
+    return await andThen(proved, async (value) => factors.after(value, source, await required?.(value.user)))
   }
 
   /** A person's were asked by their domain. */
@@ -347,13 +378,14 @@ export class Identities {
         // Not held while a person types: each answer is an attempt, and the dialogue has one failure at most.
         await this.#attempts.cancel(attempt)
         const challenge = this.#dialogues.open({ ...dialogue, round })
-        const { message, uri, link, form, prompts } = round
+        const { message, uri, link, hint, form, prompts } = round
         return {
           result: 'challenge',
           challenge,
           message,
           ...(uri !== undefined && { uri }),
           ...(link !== undefined && { link }),
+          ...(hint !== undefined && { hint }),
           ...(form && { form }),
           prompts,
         }
@@ -401,9 +433,10 @@ export class Identities {
     attempt: BegunAttempt,
     key: Uint8Array,
     signed: Pick<SignedRequest, 'data' | 'signature'>,
+    required?: RequiredFactor,
   ): Promise<Outcome> {
     const first = await this.#keys.prove(request, place, attempt === 'locked', key, signed)
-    const step = await this.#withFactors(first, request.source)
+    const step = await this.#withFactors(first, request.source, required)
     return await this.#settle(step, attempt, this.#dialogueOf(request, place))
   }
 
@@ -418,8 +451,9 @@ export class Identities {
   async #accept(attempt: BegunAttempt, proved: Proved, source: string): Promise<Outcome> {
     const flaw = flawOfStanding(proved.user, source, this.#now())
     if (flaw) return await this.#attempts.reject(attempt, flaw)
-    if (await this.#attempts.accept(attempt)) return { result: 'accepted', ...proved }
-    return await this.#attempts.reject(attempt, 'locked')
+    if (!(await this.#attempts.accept(attempt))) return await this.#attempts.reject(attempt, 'locked')
+    await this.#users.noteSignIn(proved.user.id, this.#now())
+    return { result: 'accepted', ...proved }
   }
 }
 

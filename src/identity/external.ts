@@ -4,7 +4,7 @@ import { Buffer } from 'node:buffer'
 import { randomBytes, randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import type { AuthDomain, ExternalAuthType } from '../model/external-auths.ts'
+import type { AuthDomain, ExternalAuth, ExternalAuthType } from '../model/external-auths.ts'
 import type { AccountingClass, Id, User } from '../model/objects.ts'
 import { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
@@ -12,7 +12,8 @@ import { Looks } from './looks.ts'
 import type { MethodAnswer, MethodAttempt, Person, SignInMethod } from './methods/method.ts'
 import type { MethodRegistry } from './methods/registry.ts'
 import { Turns } from './methods/turns.ts'
-import { serversOf } from './places.ts'
+import type { Offline } from './offline.ts'
+import { personAt, serversOf } from './places.ts'
 import type { Proved } from './sign-in.ts'
 import { andThen, type Round, type Step } from './steps.ts'
 
@@ -25,6 +26,8 @@ const MAX_TIME_MS = 2000
 export interface ExternalOptions {
   store: Pick<Store, 'users' | 'authDomains' | 'externalAuths' | 'persons'>
   registry: Pick<MethodRegistry, 'of'>
+  /** Earlier proofs, for while servers are away; absent: none count. */
+  offline?: Offline
 }
 
 type DomainOfMethod = Pick<AuthDomain, 'attributes'>
@@ -34,6 +37,7 @@ interface KnownMethod {
   type: ExternalAuthType
   /** Name of the external authentication. */
   name: string
+  auth: ExternalAuth
   method: SignInMethod
   turns: Turns
 }
@@ -42,6 +46,10 @@ interface KnownMethod {
 interface Judged {
   person: Person
   by: Judge
+  /** The server, if it has judged the password without further rounds, and the hash to be kept of it. */
+  kept?: { auth: ExternalAuth; hash: string }
+  /** The user whom an earlier proof stands for, since no server could judge. */
+  earlier?: User
 }
 
 interface Judge {
@@ -83,7 +91,12 @@ export class External {
 
   /** Proves a person of a domain: by its first server that can judge, then by each of its second factors. */
   async byDomain(domain: AuthDomain, attempt: MethodAttempt, password: Secret): Promise<Step<Proved>> {
-    const first = await this.#byFirst(domain.externalAuthIds, domain, attempt, password)
+    const name = personAt(domain, attempt.userName).name
+    const find = async () => {
+      const user = await this.#options.store.users.find(name)
+      return user?.authDomainId === domain.id ? user : undefined
+    }
+    const first = await this.#byFirst(domain.externalAuthIds, domain, attempt, password, { name, find })
     return await andThen(first, (judged) => this.#afterFirst(domain, attempt, judged))
   }
 
@@ -100,10 +113,28 @@ export class External {
   async #afterFirst(
     domain: AuthDomain,
     attempt: MethodAttempt,
-    { person, by }: Judged,
+    { person, by, kept, earlier }: Judged,
   ): Promise<Step<Proved>> {
     const rest = await this.#bySecond(domain, domain.secondaryAuthIds, attempt, [by])
-    return await andThen(rest, (judges) => this.#asUser(domain, person, judges))
+    if (earlier) return await andThen(rest, (judges) => this.#asEarlier(domain, earlier, judges))
+    const proved = await andThen(rest, (judges) => this.#asUser(domain, person, judges))
+    return await andThen(proved, (value) => this.#keep(value, kept))
+  }
+
+  async #keep(proved: Proved, kept: Judged['kept']): Promise<Step<Proved>> {
+    if (kept) await this.#options.offline?.keep(proved.user, kept.auth, kept.hash)
+    return { result: 'accepted', value: proved }
+  }
+
+  /** Returns the person with the groups that were seen last. */
+  async #asEarlier(domain: AuthDomain, { id }: User, judges: readonly Judge[]): Promise<Step<Proved>> {
+    const { authDomains, users } = this.#options.store
+    const now = await authDomains.find(domain.id)
+    if (!now || !asksSame(now, domain)) return { result: 'rejected', reason: 'method_not_allowed' }
+    const user = await users.find(id)
+    if (!user) return { result: 'rejected', reason: 'unmapped' }
+    const by = judges.map(({ name }) => name)
+    return { result: 'accepted', value: { user, by, ...classesOf(judges), isOffline: true } }
   }
 
   /**
@@ -172,13 +203,20 @@ export class External {
     attempt: MethodAttempt,
     password: Secret,
   ): Promise<Step<Proved>> {
-    const first = await this.#byFirst(names, undefined, attempt, password)
-    return await andThen(first, async ({ by }) => {
+    const who = { name: user.userName, find: async () => user }
+    const first = await this.#byFirst(names, undefined, attempt, password, who)
+    return await andThen(first, async ({ by, kept, earlier }) => {
       // While the server judged, or they typed, the user may have been changed.
       const now = await this.#options.store.users.find(user.id)
       if (!now || !serversOf(now).includes(by.name))
         return { result: 'rejected', reason: 'method_not_allowed' }
-      return { result: 'accepted', value: { user: now, by: [by.name], ...classesOf([by]) } }
+      const proved = {
+        user: now,
+        by: [by.name],
+        ...classesOf([by]),
+        ...(earlier && { isOffline: true as const }),
+      }
+      return await this.#keep(proved, kept)
     })
   }
 
@@ -218,16 +256,36 @@ export class External {
     domain: DomainOfMethod | undefined,
     attempt: MethodAttempt,
     password: Secret,
+    who: { name: string; find: () => Promise<User | undefined> },
   ): Promise<Step<Judged>> {
+    const { offline } = this.#options
     const failed: { server: string; reason: string }[] = []
+    const away: ExternalAuth[] = []
     for (const id of ids) {
-      const step = await this.#ask(id, domain, attempt, (known, signal) =>
-        known.method.prove(attempt, password, signal),
-      )
-      if (step.result !== 'unavailable') return step
-      failed.push(step)
+      let asked: ExternalAuth | undefined
+      const step = await this.#ask(id, domain, attempt, (known, signal) => {
+        asked = known.auth
+        return known.method.prove(attempt, password, signal)
+      })
+      const auth = asked ?? (await this.#options.store.externalAuths.find(id))
+      if (step.result === 'unavailable') {
+        failed.push(step)
+        if (auth) away.push(auth)
+      } else if (!auth || !offline) return step
+      else if (step.result === 'accepted') {
+        const hash = await offline.hashOf(auth, password)
+        return { ...step, value: { ...step.value, ...(hash !== undefined && { kept: { auth, hash } }) } }
+      } else {
+        // A server that wants more than the password cannot be stood in for.
+        await offline.forget(auth, who.name)
+        return step
+      }
     }
-    return unavailable(failed)
+    const user = offline && away.length > 0 ? await who.find() : undefined
+    const by = await offline?.judge(user, away, password, attempt.source)
+    if (!by || !user) return unavailable(failed)
+    const person = { userName: attempt.userName, groups: [] }
+    return { result: 'accepted', value: { person, by: { name: by.authenticationName }, earlier: user } }
   }
 
   /** Asks for each second factor what the user has for it: `judges` are those that have judged already. */
@@ -291,6 +349,7 @@ export class External {
       id: auth.id,
       type: auth.type,
       name: auth.authenticationName,
+      auth,
       method,
       turns: this.#turnsOf(auth.id),
     }

@@ -62,7 +62,11 @@ export class Keys {
       const accepted = await this.#accept(found.value, place, request.source)
       return await andThen(accepted, async (value) => ({
         result: 'accepted',
-        value: signature.userVerified ? { ...value, isUserVerified: true } : value,
+        value: {
+          ...value,
+          ...(offered && { key: offered }),
+          ...(signature.userVerified && { isUserVerified: true }),
+        },
       }))
     }
     if (!isLocked) await this.#pretend(place, flaw)

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import type { AuthDomain, ExternalAuth, OidcClient } from '../model/external-auths.ts'
 import type { Store } from '../store/store.ts'
-import { type Dialogue, Dialogues } from './dialogues.ts'
+import { type Dialogue, Dialogues, LIMITS } from './dialogues.ts'
 import type { Client, Federated, FederatedOutcome } from './federated.ts'
 import { addressesOf } from './methods/oidc/addresses.ts'
 import { OidcMethod } from './methods/oidc/method.ts'

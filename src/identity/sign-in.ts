@@ -2,6 +2,7 @@
 import type { AccountingClass, Id, User } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { AuthorityFlaw } from './authorities.ts'
+import type { OfferedKey } from './certificate.ts'
 import type { ForwardedTicket } from './forwarded-ticket.ts'
 import type { MethodPrompt, MethodRefusal } from './methods/method.ts'
 import type { RoundForm } from './round-form.ts'
@@ -13,6 +14,11 @@ export interface ShownProof {
   method: 'negotiate' | 'gssapi-with-mic' | 'provider'
   /** A ticket that came with it; closed unless the sign-in is accepted. */
   forwarded?: ForwardedTicket
+}
+
+/** A second factor of a user that has signed in before. */
+export interface FurtherProof {
+  method: 'second_factor'
 }
 
 /** A proof that the chain judges. */
@@ -42,8 +48,8 @@ export interface SignIn<P = Proof> {
   proof: P
 }
 
-/** A sign-in that waits for answers, or begins with a ticket. */
-export type Begun = SignIn<Proof | ShownProof>
+/** A sign-in that waits for answers, begins with a ticket, or goes on with a second factor. */
+export type Begun = SignIn<Proof | ShownProof | FurtherProof>
 
 /** Why a sign-in was refused: for the audit log, never for the client. */
 export type Refusal =
@@ -91,12 +97,18 @@ export interface Proved {
   classes?: readonly AccountingClass[]
   /** Id of the session at the provider of a federated sign-in, with which all ends that rests on the sign-in. */
   providerSession?: Id
+  /** Set if no server could judge, and an earlier proof has counted. */
+  isOffline?: true
   /** Recovery codes that are left; absent if none was used up. */
   recoveryCodesLeft?: number
   /** Set if no one-time code was asked for, since one was right from the same address. */
   isFactorRemembered?: boolean
   /** Set if the token of the SSH key has checked a PIN or a finger. */
   isUserVerified?: boolean
+  /** The key that has signed, if one has. */
+  key?: OfferedKey
+  /** Set if a code was right, or an authenticator was enrolled. */
+  hasFactor?: true
   /** Set if all factors were proved at an earlier sign-in: for a certificate that was made here, or by a browser. */
   isProvedBefore?: boolean
 }
@@ -114,6 +126,7 @@ export type Outcome =
       uri?: string
       /** Address of a page where the person goes on; the answers are none, and wait for that. */
       link?: string
+      hint?: string
       form?: RoundForm
       prompts: readonly MethodPrompt[]
     }

@@ -18,6 +18,8 @@ export interface Round<T> {
   uri?: string
   /** Address of a page where the person goes on. */
   link?: string
+  /** For clients that cannot be prompted: how they get on. */
+  hint?: string
   form?: RoundForm
   /** Resolves once `next` has what it needs from elsewhere. Absent if that are the answers alone. */
   decided?: Promise<void>
@@ -37,6 +39,7 @@ export async function andThen<T, U>(step: Step<T>, next: (value: T) => Promise<S
       message: round.message,
       ...(round.uri !== undefined && { uri: round.uri }),
       ...(round.link !== undefined && { link: round.link }),
+      ...(round.hint !== undefined && { hint: round.hint }),
       ...(round.form && { form: round.form }),
       ...(round.decided && { decided: round.decided }),
       prompts: round.prompts,

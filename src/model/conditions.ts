@@ -19,6 +19,9 @@ export const NO_CONDITIONS: Conditions = {
   hasTicket: false,
   mandatoryTicket: false,
   fourEyes: false,
+  secondFactor: 'none',
+  secondFactorRemember: 0,
+  secondFactorKeys: false,
 }
 
 /**
@@ -28,6 +31,11 @@ export const NO_CONDITIONS: Conditions = {
 export function quorumNow(conditions: Quorums | undefined, isActive: boolean): number | undefined {
   if (isActive) return conditions?.approvalRequired ? conditions.activeQuorum : 0
   return conditions?.approvalRequired && conditions.inactiveQuorum > 0 ? conditions.inactiveQuorum : undefined
+}
+
+/** Whether a user needs a second factor to use an authorization with these conditions. */
+export function requiresFactor(conditions: Pick<Conditions, 'secondFactor'> | undefined): boolean {
+  return conditions?.secondFactor === 'required'
 }
 
 /** Returns the strictest of what these conditions ask of a reason. */

@@ -22,6 +22,8 @@ interface Common {
   servers: ExternalServer[]
   /** Milliseconds that one server has for its answer, 100 to 60,000. */
   timeoutMs: number
+  /** Seconds for which a password that was accepted signs in while the servers are away; absent: none does. */
+  offlineS?: number
   /** Names of the secrets that are set. Kept by the store. */
   secretNames: string[]
   /** How often a secret was set. Counted by the store. */
@@ -185,6 +187,11 @@ export const EXTERNAL_AUTH_SECRETS = {
   OIDC: ['client_secret', 'private_key'],
   SAML: ['private_key', 'next_private_key'],
 } as const satisfies Record<ExternalAuthType, readonly string[]>
+
+/** Seconds: a day. */
+export const MAX_OFFLINE_S = 86_400
+/** Types whose passwords stay the same: others take codes of one time. */
+export const OFFLINE_TYPES: readonly ExternalAuthType[] = ['LDAP', 'KERBEROS']
 
 export const AUTH_DOMAIN_LANGUAGES = ['en', 'fr', 'de', 'es'] as const
 

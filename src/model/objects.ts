@@ -279,6 +279,12 @@ export interface Conditions {
   mandatoryTicket: boolean
   /** Another user has to watch its sessions. */
   fourEyes: boolean
+  /** Of the user, to open a session or check a secret out. */
+  secondFactor: FactorPolicy
+  /** Seconds for which a code counts for the client's address. */
+  secondFactorRemember: number
+  /** Whether an SSH key counts as both factors whose token has checked a PIN or a finger. */
+  secondFactorKeys: boolean
 }
 
 /** `strict`: the user sees output only after its recording is on disk and signed. */

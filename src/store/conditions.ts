@@ -1,7 +1,7 @@
 /** Conditions of authorizations, as columns: those that decide are read with each target. */
 import { sql } from 'kysely'
 import { NO_CONDITIONS } from '../model/conditions.ts'
-import type { Conditions, Id } from '../model/objects.ts'
+import type { Conditions, FactorPolicy, Id } from '../model/objects.ts'
 import { jsonList } from './engine/json.ts'
 import { setLinks } from './links.ts'
 import type { AuthorizationRow } from './migrations/schema.ts'
@@ -21,6 +21,9 @@ export const CONDITION_FIELDS = {
   has_ticket: column('flag', 'a.has_ticket'),
   mandatory_ticket: column('flag', 'a.mandatory_ticket'),
   four_eyes: column('flag', 'a.four_eyes'),
+  second_factor: column('label', 'a.second_factor'),
+  second_factor_remember: column('integer', 'a.second_factor_remember'),
+  second_factor_keys: column('flag', 'a.second_factor_keys'),
 } as const
 
 /** Ids of the approvers' groups, as JSON; `of`: name of the authorizations in the query. */
@@ -40,6 +43,9 @@ export function conditionColumns(conditions: Conditions) {
     has_ticket: Number(conditions.hasTicket),
     mandatory_ticket: Number(conditions.mandatoryTicket),
     four_eyes: Number(conditions.fourEyes),
+    second_factor: conditions.secondFactor,
+    second_factor_remember: conditions.secondFactorRemember,
+    second_factor_keys: Number(conditions.secondFactorKeys),
   }
 }
 
@@ -56,13 +62,17 @@ export function conditionsOf(row: AuthorizationRow & { approvers: string }): Con
     approverGroupIds.length > 0 ||
     row.is_critical + row.approval_required + row.single_connection + row.has_comment + row.has_ticket > 0 ||
     row.active_quorum !== NO_CONDITIONS.activeQuorum ||
-    row.inactive_quorum + row.approval_timeout + row.four_eyes > 0
+    row.inactive_quorum + row.approval_timeout + row.four_eyes > 0 ||
+    row.second_factor !== NO_CONDITIONS.secondFactor ||
+    row.second_factor_remember + row.second_factor_keys > 0
   if (!isSet) return undefined
   return {
     ...decided(row),
     approverGroupIds,
     approvalTimeout: row.approval_timeout,
     singleConnection: row.single_connection !== 0,
+    secondFactorRemember: row.second_factor_remember,
+    secondFactorKeys: row.second_factor_keys !== 0,
   }
 }
 
@@ -76,11 +86,12 @@ const decided = (row: AuthorizationRow): RowConditions => ({
   hasTicket: row.has_ticket !== 0,
   mandatoryTicket: row.mandatory_ticket !== 0,
   fourEyes: row.four_eyes !== 0,
+  secondFactor: row.second_factor as FactorPolicy,
 })
 
 /** One number for the flags: ten thousand targets are read at a time. */
 export const DEMANDS =
-  sql<number>`a.is_critical + 2 * a.approval_required + 4 * a.has_comment + 8 * a.mandatory_comment + 16 * a.has_ticket + 32 * a.mandatory_ticket + 64 * a.four_eyes`.as(
+  sql<number>`a.is_critical + 2 * a.approval_required + 4 * a.has_comment + 8 * a.mandatory_comment + 16 * a.has_ticket + 32 * a.mandatory_ticket + 64 * a.four_eyes + case a.second_factor when 'required' then 128 else 0 end`.as(
     'demands',
   )
 
@@ -102,5 +113,6 @@ export function rowConditions(
     hasTicket: has(16),
     mandatoryTicket: has(32),
     fourEyes: has(64),
+    secondFactor: has(128) ? 'required' : 'none',
   }
 }

@@ -14,6 +14,7 @@ export const EXTERNAL_AUTH_FIELDS = {
   description: column('text', 'description'),
   type: column('label', 'type'),
   timeout: column('integer', 'timeout'),
+  offline: column('integer', 'offline'),
   id: column('id', 'id'),
 } as const
 
@@ -39,6 +40,7 @@ export function externalAuthRepository(context: StoreContext): ExternalAuthRepos
           type: object.type,
           servers: JSON.stringify(object.servers),
           timeout: object.timeoutMs,
+          offline: object.offlineS ?? 0,
           options: JSON.stringify(object.options),
           secrets: '[]',
           secret_revision: 0,
@@ -55,8 +57,11 @@ export function externalAuthRepository(context: StoreContext): ExternalAuthRepos
         description: change.description,
         servers: json(change.servers),
         timeout: change.timeoutMs,
+        offline: change.offlineS,
         options: json(change.options),
       })
+      // Other servers, or ways to them, have accepted no password yet.
+      await tx.deleteFrom('offline_proofs').where('external_auth_id', '=', id).execute()
     },
 
     requireUnused: async (tx, { id, authenticationName }) => {
@@ -168,6 +173,7 @@ function externalAuth(row: ExternalAuthRow): ExternalAuth {
     description: row.description,
     servers: list(row.servers),
     timeoutMs: row.timeout,
+    ...(row.offline > 0 && { offlineS: row.offline }),
     options: JSON.parse(row.options),
     secretNames: list(row.secrets),
     secretRevision: row.secret_revision,

@@ -41,6 +41,8 @@ import * as rememberedFactors from './migrations/0036-remembered-factors.ts'
 import * as keysAsFactors from './migrations/0037-keys-as-factors.ts'
 import * as onePerson from './migrations/0038-one-person.ts'
 import * as kerberosTargets from './migrations/0039-kerberos-targets.ts'
+import * as authorizationFactors from './migrations/0041-authorization-factors.ts'
+import * as offlineProofs from './migrations/0042-offline-proofs.ts'
 import * as serversOfSignIns from './migrations/0043-servers-of-sign-ins.ts'
 import * as browsers from './migrations/0044-browsers.ts'
 import * as providerSessions from './migrations/0045-provider-sessions.ts'
@@ -87,6 +89,8 @@ export const MIGRATIONS: readonly Migration[] = [
   keysAsFactors,
   onePerson,
   kerberosTargets,
+  authorizationFactors,
+  offlineProofs,
   serversOfSignIns,
   browsers,
   providerSessions,

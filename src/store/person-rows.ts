@@ -105,6 +105,8 @@ export async function writePerson(
   const [holder] = await byName(tx, nameKey(name))
   if (holder && holder.id !== old?.id) {
     if (holder.auth_domain_id !== domainId) return undefined
+    // Without an id the name is all that tells persons apart: another spelling may be another one.
+    if (stableId === '') return undefined
     await tx.deleteFrom('users').where('id', '=', holder.id).execute()
   }
   if (await likeRow(tx, name, old?.id)) return undefined

@@ -61,6 +61,7 @@ export function personRepository({ db, newId }: StoreContext): PersonRepository 
     suspend: async (id) => {
       const rows = db.updateTable('users').set({ is_disabled: 1 }).where('id', '=', id)
       await rows.where('auth_domain_id', 'is not', null).execute()
+      await db.deleteFrom('offline_proofs').where('user_id', '=', id).execute()
     },
 
     remove: async (id) => {
@@ -75,6 +76,9 @@ const byStableId = keptQuery((db: Db, domainId: Id, stableId: string) =>
   select(db).where('auth_domain_id', '=', domainId).where('stable_id', '=', stableId),
 )
 
+/** Names of one key may be two names at the server, as `ß` and `ss`: those that differ in case alone are one. */
+const isSameName = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
+
 async function rowOf(
   from: Db,
   domainId: Id,
@@ -83,7 +87,7 @@ async function rowOf(
 ): Promise<PersonRow | undefined> {
   if (stableId !== undefined) return (await byStableId(from, domainId, stableId))[0]
   return (await byName(from, nameKey(name))).find(
-    (row) => row.auth_domain_id === domainId && row.stable_id === '',
+    (row) => row.auth_domain_id === domainId && row.stable_id === '' && isSameName(row.user_name, name),
   )
 }
 

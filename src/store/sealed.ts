@@ -13,6 +13,10 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
         .execute()
       const external = await db.selectFrom('external_auth_secrets').selectAll().execute()
       const factors = await db.selectFrom('second_factors').select(['user_id', 'sealed']).execute()
+      const offline = await db
+        .selectFrom('offline_proofs')
+        .select(['user_id', 'external_auth_id', 'sealed'])
+        .execute()
       const pending = await db.selectFrom('pending_secrets').selectAll().execute()
       const tickets = await db.selectFrom('tickets').select(['id', 'sealed']).execute()
       const invitations = await db.selectFrom('invitations').select(['id', 'sealed']).execute()
@@ -40,6 +44,10 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
         })),
         ...factors.map(({ user_id, sealed }) => ({
           place: { table: 'second_factors', id: user_id, field: 'secret' },
+          sealed,
+        })),
+        ...offline.map(({ user_id, external_auth_id, sealed }) => ({
+          place: { table: 'offline_proofs', id: user_id, field: external_auth_id },
           sealed,
         })),
         ...pending.map(({ account_id, type, role, sealed }) => ({
@@ -80,6 +88,9 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
           .where('role', '=', role)
           .set({ sealed })
           .execute()
+      } else if (table === 'offline_proofs') {
+        const row = db.updateTable('offline_proofs').where('user_id', '=', id)
+        await row.where('external_auth_id', '=', field).set({ sealed }).execute()
       } else if (table === 'second_factors') {
         await db.updateTable('second_factors').where('user_id', '=', id).set({ sealed }).execute()
       } else if (table === 'domain_authorities') {

@@ -5,7 +5,7 @@ import { inTransaction, type Tx } from './engine/commits.ts'
 import { keptQuery } from './engine/kept-query.ts'
 import { insertRow } from './engine/kept-rows.ts'
 import type { Db, StoreContext } from './migrations/schema.ts'
-import type { SecondFactorRepository } from './store.ts'
+import type { FactorRules, SecondFactorRepository } from './store.ts'
 
 /** Each sign-in runs it. */
 const byUser = keptQuery((db: Db, userId: Id) =>
@@ -32,16 +32,19 @@ const requiring = keptQuery((db: Db, userId: Id, profile: string) =>
     ),
 )
 
-const remembered = keptQuery((db: Db, userId: Id, address: string) =>
+const remembered = keptQuery((db: Db, userId: Id, address: string, firstFactor: string) =>
   db
     .selectFrom('remembered_factors')
     .select(['since', 'secret_revision'])
     .where('user_id', '=', userId)
-    .where('address', '=', address),
+    .where('address', '=', address)
+    .where('first_factor', '=', firstFactor),
 )
 
-/** Addresses of one user from which no code is asked for. */
-const MAX_ADDRESSES = 16
+const FORGIVEN = { tries: 0, failed: 0 }
+
+/** Places of one user where no code is asked for. */
+const MAX_PLACES = 16
 
 export function secondFactorRepository({ db }: StoreContext): SecondFactorRepository {
   return {
@@ -55,20 +58,27 @@ export function secondFactorRepository({ db }: StoreContext): SecondFactorReposi
           lastStep: row.last_step,
           drift: row.drift,
           recoveryCodes: row.codes,
+          failed: row.failed,
         }
       )
     },
 
     async policyOf({ id, profile }) {
-      const rows = await requiring(db, id, profile)
-      if (rows.length === 0) return undefined
-      return {
-        rememberS: Math.min(...rows.map(({ remember }) => remember)),
-        areKeysEnough: rows.every(({ keys }) => keys !== 0),
-      }
+      return strictest(await requiring(db, id, profile))
     },
 
-    remember: ({ id: user_id, secretRevision: secret_revision = 0 }, address, since) =>
+    async rulesOf(authorizationIds) {
+      if (authorizationIds.length === 0) return undefined
+      const rows = await db
+        .selectFrom('authorizations')
+        .select(['second_factor_remember as remember', 'second_factor_keys as keys'])
+        .where('id', 'in', authorizationIds)
+        .where('second_factor', '=', 'required')
+        .execute()
+      return strictest(rows)
+    },
+
+    remember: ({ id: user_id, secretRevision: secret_revision = 0 }, { address, firstFactor }, since) =>
       inTransaction(db, async (tx) => {
         // Locks the factor, with which the rest is removed.
         const factor = await tx
@@ -80,32 +90,37 @@ export function secondFactorRepository({ db }: StoreContext): SecondFactorReposi
         const fresh = { since, secret_revision }
         await tx
           .insertInto('remembered_factors')
-          .values({ user_id, address, ...fresh })
-          .onConflict((conflict) => conflict.columns(['user_id', 'address']).doUpdateSet(fresh))
+          .values({ user_id, address, first_factor: firstFactor, ...fresh })
+          .onConflict((conflict) =>
+            conflict.columns(['user_id', 'address', 'first_factor']).doUpdateSet(fresh),
+          )
           .execute()
-        const kept = tx
+        const [oldest] = await tx
           .selectFrom('remembered_factors')
-          .select('address')
+          .select('since')
           .where('user_id', '=', user_id)
           .orderBy('since', 'desc')
-          .orderBy('address')
-          .limit(MAX_ADDRESSES)
+          .offset(MAX_PLACES)
+          .limit(1)
+          .execute()
+        if (!oldest) return
         await tx
           .deleteFrom('remembered_factors')
           .where('user_id', '=', user_id)
-          .where('address', 'not in', kept)
+          .where('since', '<=', oldest.since)
+          .where((e) => e.or([e('address', '<>', address), e('first_factor', '<>', firstFactor)]))
           .execute()
       }),
 
-    async isRemembered({ id, secretRevision = 0 }, address, { since, now }) {
-      const [row] = await remembered(db, id, address)
+    async isRemembered({ id, secretRevision = 0 }, { address, firstFactor }, { since, now }) {
+      const [row] = await remembered(db, id, address, firstFactor)
       return (
         row !== undefined && row.secret_revision === secretRevision && since < row.since && row.since <= now
       )
     },
 
     async begin(userId, sealed, time) {
-      const fresh = { sealed, begun: time, last_step: -1, drift: 0, tries: 0, tried: 0 }
+      const fresh = { sealed, begun: time, last_step: -1, drift: 0, tries: 0, tried: 0, failed: 0 }
       const rows = await db
         .insertInto('second_factors')
         .values({ user_id: userId, ...fresh, enrolled: null })
@@ -122,7 +137,11 @@ export function secondFactorRepository({ db }: StoreContext): SecondFactorReposi
       const isOver = sql<boolean>`(tried <= ${now - holdMs} or tried > ${now})`
       const { numUpdatedRows } = await db
         .updateTable('second_factors')
-        .set({ tries: sql`case when ${isOver} then 1 else tries + 1 end`, tried: now })
+        .set({
+          tries: sql`case when ${isOver} then 1 else tries + 1 end`,
+          tried: now,
+          failed: sql`failed + 1`,
+        })
         .where('user_id', '=', userId)
         .where((e) => e.or([e('tries', '<', most), isOver]))
         .executeTakeFirstOrThrow()
@@ -132,7 +151,7 @@ export function secondFactorRepository({ db }: StoreContext): SecondFactorReposi
     async useStep(userId, step, drift) {
       const { numUpdatedRows } = await db
         .updateTable('second_factors')
-        .set({ last_step: step, drift, tries: 0 })
+        .set({ last_step: step, drift, ...FORGIVEN })
         .where('user_id', '=', userId)
         .where('last_step', '<', step)
         .where('enrolled', 'is not', null)
@@ -148,7 +167,7 @@ export function secondFactorRepository({ db }: StoreContext): SecondFactorReposi
           .where('digest', '=', digest)
           .executeTakeFirstOrThrow()
         if (numDeletedRows === 0n) return false
-        await tx.updateTable('second_factors').set({ tries: 0 }).where('user_id', '=', userId).execute()
+        await tx.updateTable('second_factors').set(FORGIVEN).where('user_id', '=', userId).execute()
         return true
       }),
 
@@ -156,7 +175,7 @@ export function secondFactorRepository({ db }: StoreContext): SecondFactorReposi
       inTransaction(db, async (tx) => {
         const { numUpdatedRows } = await tx
           .updateTable('second_factors')
-          .set({ enrolled: time, last_step: step, drift, tries: 0 })
+          .set({ enrolled: time, last_step: step, drift, ...FORGIVEN })
           .where('user_id', '=', userId)
           .where('enrolled', 'is', null)
           .where('sealed', '=', sealed)
@@ -181,6 +200,14 @@ export function secondFactorRepository({ db }: StoreContext): SecondFactorReposi
         const removed = [await codes.executeTakeFirstOrThrow(), await keys.executeTakeFirstOrThrow()]
         return removed.some(({ numDeletedRows }) => numDeletedRows > 0n)
       }),
+  }
+}
+
+function strictest(rows: readonly { remember: number; keys: number }[]): FactorRules | undefined {
+  if (rows.length === 0) return undefined
+  return {
+    rememberS: Math.min(...rows.map(({ remember }) => remember)),
+    areKeysEnough: rows.every(({ keys }) => keys !== 0),
   }
 }
 

@@ -15,7 +15,7 @@ export function signInRepository({ db, newId }: StoreContext): SignInRepository 
   return {
     begin: (
       tokenHash,
-      { userId, secretRevision, begin, lastUse, providerSession, client },
+      { userId, secretRevision, begin, lastUse, hasFactor, providerSession, client },
       expired,
       limits,
     ) =>
@@ -36,6 +36,7 @@ export function signInRepository({ db, newId }: StoreContext): SignInRepository 
           secret_revision: secretRevision,
           begin_time: begin,
           last_use: lastUse,
+          has_factor: hasFactor ? 1 : 0,
           provider_session_id: providerSession ?? null,
           client_address: client?.address ?? '',
           method: client?.method ?? '',
@@ -130,6 +131,7 @@ function signInOf(row: SignInRow): ListedSignIn {
     secretRevision: row.secret_revision,
     begin: row.begin_time,
     lastUse: row.last_use,
+    ...(row.has_factor !== 0 && { hasFactor: true }),
     ...(row.provider_session_id !== null && { providerSession: row.provider_session_id }),
     client: { address: row.client_address, method: row.method, agent: row.agent },
   }

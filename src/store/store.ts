@@ -146,6 +146,8 @@ export interface StoredSignIn {
   secretRevision: number
   begin: number
   lastUse: number
+  /** Set if a second factor was proved. */
+  hasFactor?: true
   /** Id of the provider's session that it rests on, and with which it ends. */
   providerSession?: Id
   /** For the user, to recognize it: the client's address, the method, and what the client calls itself. */
@@ -305,6 +307,8 @@ export interface UserCertificateRepository {
 export interface StoredFactor {
   /** The sealed secret. */
   sealed: Uint8Array
+  /** Codes that were counted since the last right one. */
+  failed: number
   begun: number
   /** Absent until a first code has confirmed it. */
   enrolled?: number
@@ -324,16 +328,26 @@ export interface FactorRules {
   areKeysEnough: boolean
 }
 
+/** Where a code counts for a while. */
+export interface FactorPlace {
+  /** The client's. */
+  address: string
+  /** First factor beside the code: a password with its judge, or a key. */
+  firstFactor: string
+}
+
 export interface SecondFactorRepository {
   find(userId: Id): Promise<StoredFactor | undefined>
   /** Returns the policy of the user's profile and groups that require a second factor, or undefined if none does. */
   policyOf(user: Pick<User, 'id' | 'profile'>): Promise<FactorRules | undefined>
-  /** Notes that a code was right from this address, in place of the oldest of too many. */
-  remember(user: Pick<User, 'id' | 'secretRevision'>, address: string, now: number): Promise<void>
+  /** Returns the policy of those of these authorizations that require one, or undefined if none does. */
+  rulesOf(authorizationIds: readonly Id[]): Promise<FactorRules | undefined>
+  /** Notes that a code was right there, in place of the oldest of too many. */
+  remember(user: Pick<User, 'id' | 'secretRevision'>, place: FactorPlace, now: number): Promise<void>
   /** Whether one was right there since then, and the user has the same secrets. A later one than now does not count. */
   isRemembered(
     user: Pick<User, 'id' | 'secretRevision'>,
-    address: string,
+    place: FactorPlace,
     time: { since: number; now: number },
   ): Promise<boolean>
   /** Begins an enrolment, in place of one that was not confirmed; false if the user is enrolled. */
@@ -362,6 +376,32 @@ export interface SecondFactorRepository {
   setRecoveryCodes(userId: Id, digests: readonly Uint8Array[]): Promise<boolean>
   /** Removes the factor with its recovery codes; false if there is none. */
   remove(userId: Id): Promise<boolean>
+}
+
+/** A password of a user that a server has accepted. */
+export interface OfflineProof {
+  userId: Id
+  externalAuthId: Id
+  /** The sealed hash. */
+  sealed: Uint8Array
+  /** Milliseconds since the epoch. */
+  time: number
+  /** The user's at that time. */
+  secretRevision: number
+}
+
+export interface OfflineProofRepository {
+  /** Returns the proofs of the user, the newest first. */
+  ofUser(userId: Id): Promise<OfflineProof[]>
+  /** Stores a proof, in place of an earlier one. */
+  set(proof: OfflineProof): Promise<void>
+  /** Counts a try before it is judged; false if there were `most` since the last right one, or there is no proof. */
+  countTry(proof: Pick<OfflineProof, 'userId' | 'externalAuthId'>, most: number): Promise<boolean>
+  /** Forgives the tries after a right one. */
+  forgive(proof: Pick<OfflineProof, 'userId' | 'externalAuthId'>): Promise<void>
+  /** Removes what is kept of the user of that name. */
+  forget(externalAuthId: Id, userName: string): Promise<void>
+  removeAll(): Promise<void>
 }
 
 /** A one-time ticket. */
@@ -485,6 +525,12 @@ export interface UserRepository extends Repository<User> {
   /** Notes the visual form of names for users from an earlier version. Returns their number. */
   noteLooks(): Promise<number>
   secretsOf(id: Id): Promise<UserSecrets>
+  /** Returns the name of a local user that ends in `@` and that domain, or undefined if there is none. */
+  localAt(domainName: string): Promise<string | undefined>
+  /** Notes a sign-in, once a minute. */
+  noteSignIn(id: Id, now: number): Promise<void>
+  /** Returns when the last one was noted, in milliseconds since the epoch. */
+  lastSignIn(id: Id): Promise<number | undefined>
   setPasswordHash(id: Id, sealed: Uint8Array): Promise<void>
   /** Stores another hash of the same password, if `before` is still the stored one. */
   renewPasswordHash(id: Id, before: Uint8Array, sealed: Uint8Array): Promise<void>
@@ -1030,7 +1076,10 @@ export interface TargetRow {
 }
 
 /** The part of an authorization's conditions that decides which row opens a target. */
-export type RowConditions = Omit<Conditions, 'approverGroupIds' | 'approvalTimeout' | 'singleConnection'>
+export type RowConditions = Omit<
+  Conditions,
+  'approverGroupIds' | 'approvalTimeout' | 'singleConnection' | 'secondFactorRemember' | 'secondFactorKeys'
+>
 
 /** `device` is a name. */
 export interface TargetFilter {
@@ -1210,6 +1259,7 @@ export interface Store {
   checkoutPolicies: Repository<CheckoutPolicy>
   passwordChangePolicies: Repository<PasswordChangePolicy>
   externalAuths: ExternalAuthRepository
+  offlineProofs: OfflineProofRepository
   authDomains: AuthDomainRepository
   authDomainMappings: AuthDomainMappingRepository
   persons: PersonRepository

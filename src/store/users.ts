@@ -48,6 +48,11 @@ export const USER_FIELDS = {
   id: column('id', 'users.id'),
 }
 
+const lastSignIns = keptQuery((db: Db, id: Id) =>
+  db.selectFrom('last_sign_ins').select('time').where('user_id', '=', id),
+)
+const SIGN_IN_NOTED_MS = 60_000
+
 export function userRepository({ db, newId }: StoreContext): UserRepository {
   const find = async (from: Db, idOrName: string): Promise<User | undefined> => {
     const row = await rowOf(from, idOrName)
@@ -153,6 +158,44 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
         unchanged(await find(tx, id), TYPE, id, expected)
         await keepingAnAdministrator(tx, () => tx.deleteFrom('users').where('id', '=', id).execute())
       }),
+
+    async localAt(domainName) {
+      const ending = `@${nameKey(domainName)}`
+      const row = await db
+        .selectFrom('users')
+        .select('user_name')
+        .where('auth_domain_id', 'is', null)
+        .where(
+          sql<string>`substr(name_key, length(name_key) - ${ending.length - 1}, ${ending.length})`,
+          '=',
+          ending,
+        )
+        .limit(1)
+        .executeTakeFirst()
+      return row?.user_name
+    },
+
+    async noteSignIn(id, now) {
+      const [row] = await lastSignIns(db, id)
+      // A clock that was set back is followed.
+      if (row && row.time <= now && now < row.time + SIGN_IN_NOTED_MS) return
+      await db
+        .insertInto('last_sign_ins')
+        .columns(['user_id', 'time'])
+        // The user may have been removed since.
+        .expression(
+          db
+            .selectFrom('users')
+            .select(['id', sql<number>`cast(${now} as bigint)`.as('time')])
+            .where('id', '=', id),
+        )
+        .onConflict((conflict) => conflict.column('user_id').doUpdateSet({ time: now }))
+        .execute()
+    },
+
+    async lastSignIn(id) {
+      return (await lastSignIns(db, id))[0]?.time
+    },
 
     async secretsOf(id) {
       const [row] = await hashOf(db, id)

@@ -5,7 +5,7 @@ import { quorumNow } from '../model/conditions.ts'
 import type { Account, ApiKey, Checkout, Id, User } from '../model/objects.ts'
 import { lastsUntil, stateAt, together } from '../model/timeframes.ts'
 import type { Retrieval, Store } from '../store/store.ts'
-import { approvalRequired, CheckoutError, notAllowed } from './checkout-refusals.ts'
+import { approvalRequired, CheckoutError, FactorRequiredError, notAllowed } from './checkout-refusals.ts'
 
 const GONE = 'the authorization for this account is gone'
 /** Which of these it is would have to be looked up. */
@@ -29,19 +29,21 @@ export interface Ground {
 
 /**
  * Returns what a checkout is allowed by now.
- * @throws CheckoutError `not_allowed`, `approval_required`, or `no_reason` without a reason that an authorization asks for
+ * @throws FactorRequiredError, CheckoutError `not_allowed`, `approval_required`, or `no_reason` without a reason that an
+ * authorization asks for
  */
 export async function groundOf(
   store: Pick<Store, 'access' | 'approvals'>,
   user: Pick<User, 'id' | 'expirationDate'>,
   { id: accountId }: Pick<Account, 'id'>,
   now: number,
-  told: { comment?: string; ticket?: string; apiKey?: Pick<ApiKey, 'expirationDate'> },
+  told: { comment?: string; ticket?: string; apiKey?: Pick<ApiKey, 'expirationDate'>; hasFactor?: boolean },
 ): Promise<Ground> {
-  const { comment = '', ticket = '', apiKey } = told
+  const { comment = '', ticket = '', apiKey, hasFactor = false } = told
   const rows = await store.access.retrievals([{ userId: user.id, accountId }])
-  const terms = retrievalTermsAt(rows, now)
+  const terms = retrievalTermsAt(rows, now, hasFactor)
   if (!terms) throw notAllowed(rows.length > 0)
+  if (terms.needsFactor) throw new FactorRequiredError(terms.authorizationIds)
   if (terms.quorum === undefined) {
     const flaw = reasonFlaw({ comment, ticket }, terms.wanted)
     if (flaw !== undefined) throw new CheckoutError('no_reason', flaw)
@@ -50,8 +52,9 @@ export async function groundOf(
   const { isOutside } = terms
   const object = { userId: user.id, kind: 'checkout', serviceId: '', accountId, login: '' } as const
   for (const approval of await store.approvals.ofUser(object, 'accepted')) {
-    const approved =
-      isUsable(approval, now) && retrievalTerms(rows, { approved: approval.authorizationId, isOutside })
+    if (!isUsable(approval, now)) continue
+    const approved = retrievalTerms(rows, { approved: approval.authorizationId, isOutside, hasFactor })
+    if (approved?.needsFactor) throw new FactorRequiredError(approved.authorizationIds)
     if (approved) return ground(rows, approved, now, { user, apiKey, approval })
   }
   throw approvalRequired()

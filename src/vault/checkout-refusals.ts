@@ -1,5 +1,5 @@
 /** Refusals of checkouts, extensions and check-ins. */
-import type { Checkout } from '../model/objects.ts'
+import type { Checkout, Id } from '../model/objects.ts'
 
 /**
  * Why a checkout, extension or check-in was refused, for the audit; `not_out` covers another user's, expired,
@@ -12,6 +12,7 @@ export type CheckoutRefusal =
   | 'too_long'
   | 'not_extendable'
   | 'approval_required'
+  | 'second_factor_required'
   | 'no_reason'
   | 'not_out'
   | 'changing'
@@ -46,6 +47,16 @@ export function approvalRequired(): CheckoutError {
     'approval_required',
     'approvers have to agree first: ask with POST /approvals, or sallyport approvals request',
   )
+}
+
+export class FactorRequiredError extends CheckoutError {
+  /** The authorizations that require it. */
+  readonly authorizationIds: readonly Id[]
+
+  constructor(authorizationIds: readonly Id[]) {
+    super('second_factor_required', 'the authorization requires a second factor')
+    this.authorizationIds = authorizationIds
+  }
 }
 
 export function checkedOut(now: number, out: readonly Checkout[]): CheckoutError {

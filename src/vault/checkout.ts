@@ -101,10 +101,10 @@ export class Checkouts {
 
   /**
    * Returns the account's secret, and stores the checkout before. `clock` in milliseconds since the epoch; `apiKey`: the
-   * key that asks in the user's name. A key is rewritten before the checkout begins, so that one that is over by then is
+   * key that asks in the user's name; `hasFactor`: the user has proved a second factor. A key is rewritten before the checkout begins, so that one that is over by then is
    * none.
-   * @throws RewriterBusyError, RewriteError, CheckoutError `not_allowed` without an authorization, `no_secret` if the
-   * account has none (or no key, if the wish is about one), `too_long` if its policy allows no such duration,
+   * @throws RewriterBusyError, RewriteError, FactorRequiredError, CheckoutError `not_allowed` without an authorization,
+   * `no_secret` if the account has none (or no key, if the wish is about one), `too_long` if its policy allows no such duration,
    * `checked_out` if it locks the account for another user, `changing` if
    * its secret is being changed
    */
@@ -112,10 +112,10 @@ export class Checkouts {
     user: Pick<User, 'id' | 'expirationDate'>,
     account: Account,
     clock: () => number,
-    wish: CheckoutWish & { apiKey?: Asking } = {},
+    wish: CheckoutWish & { apiKey?: Asking; hasFactor?: boolean } = {},
   ): Promise<CheckedOut> {
     let ground = await groundOf(this.#store, user, account, clock(), wish)
-    const { keyFormat, passphrase, ...told } = wish
+    const { keyFormat, passphrase, hasFactor: _factor, ...told } = wish
     const format = keyFormat ?? (passphrase === undefined ? undefined : 'openssh')
     if ((await this.#secretChanges?.settled(account.id)) === false) throw changing()
     const secret = await this.#vault.revisionsOf(account.id)

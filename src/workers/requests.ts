@@ -40,6 +40,8 @@ const Source = Type.Object(
   exact,
 )
 
+const Answers = Type.Array(Text, { maxItems: 16 })
+
 const Proof = Type.Union([
   Type.Object({ method: Type.Literal('none') }, exact),
   Type.Object({ method: Type.Literal('browser') }, exact),
@@ -48,7 +50,7 @@ const Proof = Type.Union([
     {
       method: Type.Literal('keyboard-interactive'),
       challenge: Id,
-      answers: Type.Array(Text, { maxItems: 16 }),
+      answers: Answers,
     },
     exact,
   ),
@@ -108,6 +110,7 @@ export const REQUESTS = {
       logon: Optional(Logon),
       reason: Optional(Reason),
       approval: Optional(Id),
+      factor: Optional(Type.Object({ challenge: Id, answers: Answers }, exact)),
     },
     exact,
   ),

@@ -50,6 +50,7 @@ export const EVERY_REQUEST: { readonly [M in GateMethod]: readonly GateRequest<M
     { identity: 'T', protocol: 'SSH', source, reason: { comment: 'two\nlines', ticket: '' } },
     { identity: 'T', protocol: 'SSH', source, reason: { comment: '', ticket: 'CHG-1', duration: 600 } },
     { identity: 'T', protocol: 'SSH', source, approval: 'A' },
+    { identity: 'T', protocol: 'VNC', source, factor: { challenge: 'C', answers: ['123456'] } },
   ],
   targetGssapi: [{ session: 'S' }, { session: 'S', answer: { token: bytes(200), data: bytes(100) } }],
   dial: [{ session: 'S' }],

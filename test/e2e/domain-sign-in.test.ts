@@ -253,6 +253,29 @@ describeWithPeers('persons of a directory', ['slapd', 'sshd', 'ssh-keygen'], () 
     expect(await session(answer)).toMatchObject({ status: 401, body: { error: 'invalid_credentials' } })
   })
 
+  test('sign in while their directory is stopped, or has ended, by a password that it had accepted', async () => {
+    const { broker } = bastion
+    await broker.must('PUT', '/externalauths/directory', { offline: 900, timeout: 1 })
+    const alice = async (password = RIGHT) => (await session({ user: 'alice@corp', password })).status
+    expect(await alice()).toBe(200)
+    process.kill(slapd.pid, 'SIGSTOP')
+    try {
+      expect([await alice(), await alice('wrong')]).toEqual([200, 503])
+      expect((await session({ user: 'mover@corp', password: RIGHT })).status).toBe(503)
+    } finally {
+      process.kill(slapd.pid, 'SIGCONT')
+    }
+    expect(await bastion.events('auth.offline', 1)).toMatchObject([
+      { user: 'alice@corp', object: 'directory' },
+    ])
+    expect(await alice()).toBe(200)
+    await slapd.stop()
+    const run = await ssh(bastion.home, login('alice@corp'), ['id', '-un'])
+    expect(run.stdout).toBe(`${bastion.account.name}\n`)
+    await broker.must('PUT', '/externalauths/directory', { offline: 0 })
+    expect(await alice()).toBe(503)
+  })
+
   test('hear that their directory is away, which counts as no failure', async () => {
     await slapd.stop()
     for (let i = 0; i < 12; i++)

@@ -120,6 +120,33 @@ describeWithPeers('a one-time code', [...VIEWERS, 'xdotool', 'oathtool', 'zbarim
     factor = await enrol(broker, 'ops1', desktop.password)
   })
 
+  test('is asked for on the list of RDP, by the authorization of the target that was chosen', async () => {
+    const { broker, password } = desktop
+    const [group] = await broker.must<{ id: string }[]>('GET', '/usergroups')
+    const all = await broker.must<{ id: string; target_group: string }[]>('GET', '/authorizations')
+    await broker.must('PUT', `/usergroups/${group!.id}`, {
+      second_factor: 'required',
+      second_factor_remember: 600,
+    })
+    for (const { id } of all) await broker.must('PUT', `/authorizations/${id}`, { second_factor: 'required' })
+    const size = { width: 800, height: 600 }
+    const rdp = () => xfreerdp(screen, { port: broker.ports.rdp!, user: 'ops1', password }, [], size)
+    const first = await keep(rdp())
+    await reads('One-time code', 1)
+    await enter(await factor.newCode())
+    await reads('win1', 1)
+    await first.stop()
+    await keep(rdp())
+    await reads('win1', 1)
+    await enter('')
+    await reads('needs a second factor', 1)
+    await enter(factor.recovery.pop()!)
+    await reads('cannot connect', 1)
+    expect((await desktop.events('factor.proved')).at(-1)).toMatchObject({ user: 'ops1', protocol: 'RDP' })
+    for (const { id } of all) await broker.must('PUT', `/authorizations/${id}`, { second_factor: 'none' })
+    await broker.must('PUT', `/usergroups/${group!.id}`, { second_factor: 'none', second_factor_remember: 0 })
+  })
+
   test('is typed into the form of RDP', async () => {
     const { broker, password } = desktop
     const size = { width: 800, height: 600 }

@@ -5,6 +5,8 @@ import { BrokerGate } from '../../src/gate/gate.ts'
 import type { Basis } from '../../src/identity/basis.ts'
 import { Identities } from '../../src/identity/chain.ts'
 import { Lockout } from '../../src/identity/lockout.ts'
+import { SecondFactors } from '../../src/identity/second-factor/second-factors.ts'
+import { SecurityKeys } from '../../src/identity/second-factor/security-keys.ts'
 import { type ConnectionPolicy, FACTORY_CONNECTION_POLICIES } from '../../src/model/objects.ts'
 import { RDP_OPTIONS, type RdpOptions } from '../../src/model/rdp-options.ts'
 import type { DesktopProtocol, Protocol, Right } from '../../src/model/rights.ts'
@@ -29,6 +31,7 @@ export interface DesktopWorld<Options> {
   gate: BrokerGate
   vault: Vault
   identities: Identities
+  factors: SecondFactors
   /** Milliseconds since the epoch; a test moves it. */
   clock: { now: number }
   /** Returns the basis of ops1's sign-ins. */
@@ -78,7 +81,9 @@ async function desktopWorld<Options>(
   await vault.setCredentials(estate.account.id, [{ type: 'password', password: Secret.of('screen') }])
   const clock = { now: Date.now() }
   const now = () => clock.now
-  const identities = new Identities(store.users, quickHasher(), new Lockout(), now, vault)
+  const keys = new SecurityKeys({ store, site: 'https://bastion.example.org', now })
+  const factors = new SecondFactors({ store, vault, keys, now })
+  const identities = new Identities(store.users, quickHasher(), new Lockout(), now, vault, undefined, factors)
   await identities.setPassword(estate.user.id, Secret.of('ops1 password'))
   const basis = byPassword((await store.users.find(estate.user.id))!, SOURCE.address)
   const recordings = new RecordingService({
@@ -105,6 +110,7 @@ async function desktopWorld<Options>(
     gate,
     vault,
     identities,
+    factors,
     clock,
     basis: () => basis,
     async signIn(login = world.login, by = protocol) {

@@ -260,7 +260,15 @@ describe('the row of an invitation', () => {
     const tickets = new Tickets(other.tickets, vault)
     const onWithdrawn = () => undefined
     const reasonAhead = async () => undefined
-    const more = { audit, grounds, now, reasonAhead, onWithdrawn, running: () => [] }
+    const more = {
+      audit,
+      grounds,
+      now,
+      reasonAhead,
+      factorAhead: reasonAhead,
+      onWithdrawn,
+      running: () => [],
+    }
     const successor = new SignIns({ store: other, identities, tickets, invitations, ...more })
     const { password } = await invite()
     const enter = () =>

@@ -84,6 +84,7 @@ beforeEach(async () => {
     invitations,
     grounds: groundsOn(store),
     running: () => [],
+    factorAhead: async () => undefined,
     reasonAhead: async () => undefined,
     onWithdrawn: () => {},
     now: Date.now,

@@ -48,6 +48,8 @@ beforeEach(async () => {
   })
   const identities = new Identities(store.users, {} as never, new Lockout(), () => now, SEAL, external, {
     after: (proved) => factor(proved),
+    ask: (proved) => factor(proved),
+    covered: async () => undefined,
   })
   sessions = new ProviderSessions({ store, vault: SEAL, now: () => now })
   federated = new Federated({ external, identities, sessions })

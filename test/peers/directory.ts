@@ -13,6 +13,7 @@ export const LDAP_ADMIN = { login: `cn=admin,${SUFFIX}`, password: 'Admin-Pass1'
 export interface Slapd {
   ldap: number
   ldaps: number
+  pid: number
   log(): string
   /** Whether slapd can read a text as a filter. */
   readsFilter(text: string): Promise<boolean>
@@ -81,6 +82,7 @@ access to * by * read
   return {
     ldap,
     ldaps,
+    pid: daemon.pid,
     log: daemon.log,
     readsFilter: async (text) => {
       const read = await run(slapd, ['-T', 'cat', '-f', config, '-a', text])

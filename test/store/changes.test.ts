@@ -47,6 +47,8 @@ const OTHERS: Readonly<Record<string, string>> = {
   checkouts: 'what is reviewed, and no session rests on one',
   external_auth_secrets: 'used at a sign-in',
   external_auths: 'asked at a sign-in',
+  last_sign_ins: 'shown only',
+  offline_proofs: 'asked at a sign-in',
   host_keys: 'judged when a session connects',
   idempotency_claims: 'answers that are being made',
   idempotency_keys: 'answers that were given',

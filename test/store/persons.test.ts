@@ -118,6 +118,11 @@ test('without a stable id goes by the name', async () => {
   const plain = { userName: 'bob', groups: [] }
   const first = await store.persons.signedIn(domain.id, plain)
   expect((await store.persons.signedIn(domain.id, { ...plain, userName: 'BOB' }))?.id).toBe(first!.id)
+  const other = { ...plain, userName: 'strauß' }
+  const { id } = (await store.persons.signedIn(domain.id, other))!
+  // It may be another person's at the server.
+  expect(await store.persons.signedIn(domain.id, { ...plain, userName: 'strauss' })).toBeUndefined()
+  expect((await store.persons.signedIn(domain.id, other))?.id).toBe(id)
 })
 
 test('two of one name in two domains are two', async () => {

@@ -45,6 +45,7 @@ it('are confirmed once, for the secret that was begun last, and not begun again'
   expect(await other.secondFactors.begin(user.id, SEALED, 3)).toBe(false)
   expect(await other.secondFactors.find(user.id)).toEqual({
     sealed: SEALED,
+    failed: 0,
     begun: 1000,
     enrolled: 2,
     lastStep: 5,
@@ -118,20 +119,23 @@ it('are remembered by address as long as the strictest policy says', async () =>
   expect(await other.secondFactors.policyOf(user)).toEqual({ rememberS: 600, areKeysEnough: true })
   await profiles.update(profile.id, { secondFactor: 'required' })
   expect(await other.secondFactors.policyOf(user)).toEqual({ rememberS: 1, areKeysEnough: false })
-  const at = (address: string, since: number, now: number) =>
-    other.secondFactors.isRemembered(user, address, { since, now })
+  const placed = (address: string, firstFactor = 'password') => ({ address, firstFactor })
+  const at = (address: string, since: number, now: number, firstFactor?: string) =>
+    other.secondFactors.isRemembered(user, placed(address, firstFactor), { since, now })
   // There is no factor yet.
-  await secondFactors.remember(user, '192.0.2.1', 500)
+  await secondFactors.remember(user, placed('192.0.2.1'), 500)
   expect(await at('192.0.2.1', 499, 500)).toBe(false)
   await enrol()
-  await secondFactors.remember(user, '192.0.2.1', 500)
+  await secondFactors.remember(user, placed('192.0.2.1'), 500)
   expect([await at('192.0.2.1', 499, 500), await at('192.0.2.1', 499, 1000)]).toEqual([true, true])
+  // Beside the password, not beside a key.
+  expect(await at('192.0.2.1', 499, 500, 'key SHA256:x')).toBe(false)
   // Too long ago, from elsewhere, by a clock that was set back, with another password.
   expect([await at('192.0.2.1', 500, 1000), await at('192.0.2.2', 0, 1000)]).toEqual([false, false])
   expect(await at('192.0.2.1', 0, 499)).toBe(false)
   const changed = { ...user, secretRevision: (user.secretRevision ?? 0) + 1 }
-  expect(await secondFactors.isRemembered(changed, '192.0.2.1', { since: 0, now: 1000 })).toBe(false)
-  for (let i = 0; i < 16; i++) await secondFactors.remember(user, `198.51.100.${i}`, 600 + i)
+  expect(await secondFactors.isRemembered(changed, placed('192.0.2.1'), { since: 0, now: 1000 })).toBe(false)
+  for (let i = 0; i < 16; i++) await secondFactors.remember(user, placed(`198.51.100.${i}`), 600 + i)
   expect([await at('192.0.2.1', 0, 1000), await at('198.51.100.0', 0, 1000)]).toEqual([false, true])
   await secondFactors.remove(user.id)
   expect(await at('198.51.100.0', 0, 1000)).toBe(false)

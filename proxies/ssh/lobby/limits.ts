@@ -11,6 +11,8 @@ export const MAX_AGENT_KEYS = 16
 export const LOGON_TIMEOUT_MS = 120_000
 /** Time to type the reason of a session. */
 export const REASON_TIMEOUT_MS = 300_000
+/** Time to answer a round about a second factor: as long as the gate waits. */
+export const FACTOR_TIMEOUT_MS = 180_000
 /** Characters of the texts for a client that waits, for a channel that it opens later. */
 export const MAX_ANNOUNCED = 8 * 1024
 /** The window that the bastion grants a client for its menu. */

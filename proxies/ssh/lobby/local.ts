@@ -32,12 +32,10 @@ import {
 import { parseWindowChange } from '../codec/requests.ts'
 import { MAIN_REQUESTS } from '../policy/request.ts'
 import type { ClientLeg } from '../transport/leg.ts'
-import { dialogOf, type Given, isNeeded, type Question, timeFor, wordsFor } from './dialogs.ts'
+import { type Dialog, dialogOf, type Given, isNeeded, type Question, timeFor, wordsFor } from './dialogs.ts'
 import { MAX_ANNOUNCED, MENU_WINDOW } from './limits.ts'
-import type { LogonDialog } from './logon-dialog.ts'
 import { TargetMenu } from './menu.ts'
 import { PreparedRequests } from './prepared.ts'
-import type { ReasonDialog } from './reason-dialog.ts'
 
 /** RFC 4254 5.2. */
 const LARGEST_WINDOW = 0xffffffff
@@ -80,7 +78,7 @@ export class LocalChannel {
   #menu: TargetMenu | undefined
   /** Set if the menu's targets have changed while something else was shown. */
   #isStale = false
-  #dialog: LogonDialog | ReasonDialog | undefined
+  #dialog: Dialog | undefined
   #dialogTimer: NodeJS.Timeout | undefined
   /** Set while the channel waits for its target: only Ctrl-C is read. */
   #onInterrupt: (() => void) | undefined
@@ -259,7 +257,7 @@ export class LocalChannel {
       return
     }
     if (question) {
-      this.ask(question, 'logon' in question ? `sallyport: ${text}` : undefined)
+      this.ask(question, 'reason' in question ? undefined : `sallyport: ${text}`)
       return
     }
     if (!this.canAsk || !terminal || !targets) {
@@ -352,12 +350,13 @@ export class LocalChannel {
     }
   }
 
-  #answered(step: ReturnType<(LogonDialog | ReasonDialog)['type']>): void {
+  #answered(step: ReturnType<Dialog['type']>): void {
     this.#show(step.show)
     if ('quit' in step) this.resume('sallyport: the question was not answered')
-    else if ('logon' in step || 'reason' in step) {
+    else if ('logon' in step || 'reason' in step || 'factor' in step) {
       this.#closeDialog()
-      this.#options.onGiven('logon' in step ? { logon: step.logon } : { reason: step.reason })
+      const { show: _, ...given } = step
+      this.#options.onGiven(given)
     }
   }
 

@@ -77,6 +77,7 @@ async function byCookie({ deps, signIns }: Context, request: FastifyRequest, tok
     key: undefined,
     profile: user.profile,
     rights: await rightsOf(deps.store, user.profile),
+    ...(signIn.hasFactor && { hasFactor: true }),
     signIn: signIn.id,
     basis: {
       userId: user.id,

@@ -35,7 +35,7 @@ export async function byBearer(context: Context, request: FastifyRequest, token:
     await record(deps.audit, request, 'auth.failure', { ...METHOD, reason: outcome.reason })
     throw new ApiError('authentication_required')
   }
-  const { ends, user, by, profiles } = outcome
+  const { ends, user, by, profiles, hasFactor } = outcome
   const own = await rightsOf(deps.store, user.profile)
   const limits =
     profiles && union(await Promise.all(profiles.map((profile) => rightsOf(deps.store, profile))))
@@ -44,6 +44,7 @@ export async function byBearer(context: Context, request: FastifyRequest, token:
     user,
     key: undefined,
     bearer: by,
+    ...(hasFactor && { hasFactor }),
     profile: [...new Set([user.profile, ...(profiles ?? [])])].join('+'),
     rights: limits ? intersection(own, limits) : own,
     basis: { userId: user.id, address: addressOf(request), proof: passwordProof(user, [by], { ends }) },

@@ -19,6 +19,8 @@ export interface Caller {
   /** Name of the profile, or names of the profiles, that the rights come from. */
   profile: string
   rights: ProfileRights
+  /** Set if a second factor was proved at the sign-in, or the access token says so. */
+  hasFactor?: true
   /** Id of the sign-in by cookie, if it is one. */
   signIn?: Id
   /** Basis of the caller's sign-in, or undefined for the command line. */

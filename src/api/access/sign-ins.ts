@@ -15,6 +15,7 @@ import {
 } from '../http/limits.ts'
 
 type Proven = Pick<User, 'id' | 'secretRevision'>
+type Details = Pick<StoredSignIn, 'client' | 'hasFactor' | 'providerSession'>
 
 const TOKEN_BYTES = 32
 const MAX_AGENT = 200
@@ -30,12 +31,12 @@ export class SignIns {
 
   /**
    * Returns a new token for a user that has just been authenticated. Removes the user's oldest one if there
-   * are too many. `client` and `providerSession`: see `StoredSignIn`.
+   * are too many. For the details see `StoredSignIn`.
    */
   async begin(
     user: Proven,
     now: number,
-    { client, providerSession }: Pick<StoredSignIn, 'client' | 'providerSession'> = {},
+    { client, hasFactor, providerSession }: Details = {},
   ): Promise<string> {
     const token = Buffer.from(this.#randomBytes(TOKEN_BYTES)).toString('base64url')
     const signIn = {
@@ -43,6 +44,7 @@ export class SignIns {
       secretRevision: user.secretRevision ?? 0,
       begin: now,
       lastUse: now,
+      ...(hasFactor && { hasFactor }),
       ...(client && { client: { ...client, agent: shownAgent(client.agent) } }),
       ...(providerSession !== undefined && { providerSession }),
     }

@@ -47,16 +47,18 @@ export async function byBrowser(
   return { name: user, outcome: await deps.identities.authenticate(begun) }
 }
 
-/** Judges the answers to a round. */
+/** Judges the answers to a round: of a sign-in, or of a second factor that a request needed afterwards. */
 export async function byAnswers(
   { deps }: Context,
   { challenge, answers, owner }: { challenge: string; answers: readonly string[]; owner: string },
-): Promise<ShownOutcome> {
+): Promise<ShownOutcome & Partial<Pick<Judged, 'method'>>> {
   const texts = answers.map((text) => Secret.of(text))
   const answered = await deps.identities.answer(challenge, owner, texts)
   answered.password?.wipe()
-  const name = answered.request?.user
-  return { ...(name !== undefined && { name }), outcome: answered.outcome }
+  const { outcome, request } = answered
+  if (!request) return { outcome }
+  const { method } = request.proof
+  return { name: request.user, outcome, ...(method === 'second_factor' && { method }) }
 }
 
 /** Judges the ticket in the header; returns undefined if there is none. */
@@ -77,12 +79,13 @@ export async function begin(
   reply: FastifyReply,
   { proved, method, answer }: { proved: Proved; method: string; answer: Uint8Array | undefined },
 ): Promise<void> {
-  const { user, providerSession, recoveryCodesLeft, isFactorRemembered } = proved
+  const { user, hasFactor, isOffline, providerSession, recoveryCodesLeft, isFactorRemembered } = proved
   const earlier = request.cookies[SESSION_COOKIE]
   if (earlier !== undefined) await signIns.end(earlier)
   const { userName, profile } = user
   // One after the other: a success that is in the audit log was one.
   const token = await signIns.begin(user, deps.clock(), {
+    ...(hasFactor && { hasFactor }),
     client: { address: addressOf(request), method, agent: request.headers['user-agent'] ?? '' },
     ...(providerSession !== undefined && { providerSession }),
   })
@@ -90,6 +93,7 @@ export async function begin(
     const same = { protocol: PROTOCOL, user: userName }
     const fields = { ...same, method, ...judgesOf(proved), profile }
     await record(deps.audit, request, 'auth.success', fields)
+    if (isOffline) await record(deps.audit, request, 'auth.offline', { ...same, ...judgesOf(proved) })
     if (recoveryCodesLeft !== undefined)
       await record(deps.audit, request, 'factor.recovery', { ...same, count: recoveryCodesLeft })
     if (isFactorRemembered) await record(deps.audit, request, 'factor.remembered', same)

@@ -82,7 +82,7 @@ export interface ApiDeps {
     Rotation,
     'attempted' | 'change' | 'changes' | 'changeDomain' | 'freed' | 'isChanging' | 'onReturn'
   >
-  identities: Pick<Identities, 'authenticate' | 'answer' | 'abandon' | 'decided' | 'waitsFor'>
+  identities: Pick<Identities, 'authenticate' | 'answer' | 'abandon' | 'decided' | 'further' | 'waitsFor'>
   bearers: Pick<Bearers, 'judge'>
   federated: Federated
   /** Native clients that wait for their person in a browser. */

@@ -3,6 +3,8 @@
  * client. docs/api.md lists the same table; a test compares the two.
  */
 
+import type { Outcome } from '../../identity/sign-in.ts'
+
 export const ERRORS = {
   malformed_body: {
     status: 400,
@@ -48,7 +50,7 @@ export const ERRORS = {
   second_factor_required: {
     status: 401,
     description:
-      'the sign-in needs one more round: answer the prompts of challenge with POST /session {"challenge": ID, "answers": […]}',
+      'the sign-in needs one more round: answer the prompts of challenge with POST /session {"challenge": ID, "answers": […]}; if it was another request, send that again afterwards',
   },
   sign_in_unavailable: {
     status: 503,
@@ -302,7 +304,20 @@ export class ApiError extends Error {
 }
 
 /** Makes the error that asks for a further round of a sign-in. */
-export function challengeError(challenge: ErrorChallenge): ApiError {
+export function challengeError({
+  challenge: id,
+  message,
+  uri,
+  link,
+  prompts,
+}: Extract<Outcome, { result: 'challenge' }>): ApiError {
+  const challenge: ErrorChallenge = {
+    id,
+    message,
+    ...(uri !== undefined && { uri }),
+    ...(link !== undefined && { link }),
+    prompts: prompts.map(({ text, echo }) => ({ text, echo })),
+  }
   return Object.assign(new ApiError('second_factor_required'), { challenge })
 }
 

@@ -89,6 +89,7 @@ const CHECKOUT_CODES: Readonly<Record<CheckoutRefusal, ErrorCode>> = {
   not_extendable: 'not_extendable',
   not_out: 'not_found',
   approval_required: 'approval_required',
+  second_factor_required: 'forbidden',
   no_reason: 'invalid_field',
   changing: 'secret_changing',
 }

@@ -76,6 +76,16 @@ function refuseQuestions(type: AuthDomain['type'], body: Static<typeof Update>):
   check('public_key_attribute', body.public_key_attribute != null ? flaw : undefined)
 }
 
+/** Refuses a domain whose persons would have the names of local users. @throws ApiError `invalid_field` */
+async function refuseBesideUsers(
+  { users }: ResourceContext['deps']['store'],
+  domainName: string,
+): Promise<void> {
+  const user = await users.localAt(domainName)
+  const flaw = `the local user ${user} would be taken for a person of this domain: rename that one first`
+  check('domain_name', user === undefined ? undefined : flaw)
+}
+
 export function authDomainResource(context: ResourceContext) {
   const { store } = context.deps
 
@@ -110,6 +120,8 @@ export function authDomainResource(context: ResourceContext) {
     if (body.is_default && !own?.isDefault)
       await refuseBeyondMappings(store, request, ({ isDefault }) => isDefault)
     await checkName('domain_name', body.domain_name, own, store.authDomains, 'domainName')
+    if (body.domain_name !== undefined && body.domain_name !== own?.domainName)
+      await refuseBesideUsers(store, body.domain_name)
     const attributes: AuthDomainAttributes = { ...own?.attributes }
     for (const [key, field] of ATTRIBUTES) {
       const given = body[field]

@@ -6,13 +6,14 @@ import { looksLikeId } from '../../model/names.ts'
 import type { Checkout, Id, User } from '../../model/objects.ts'
 import { reaches } from '../../model/profiles.ts'
 import type { CheckedOut, CheckoutWish } from '../../vault/checkout.ts'
-import { CheckoutError } from '../../vault/checkout-refusals.ts'
+import { CheckoutError, FactorRequiredError } from '../../vault/checkout-refusals.ts'
 import { MAX_PASSPHRASE_BYTES } from '../../vault/credentials.ts'
 import { RewriteError, RewriterBusyError } from '../../vault/formats/rewriter.ts'
 import { KEY_FORMATS } from '../../vault/formats/write.ts'
 import { type Caller, callerOf, userOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
 import { actor, record } from '../access/events.ts'
+import { requireFactor } from '../access/factors.ts'
 import { paramsSchema } from '../collection/paths.ts'
 import { accountsMeant, ambiguous, type Placed, placeFields } from '../collection/references.ts'
 import type { Api } from '../http/deps.ts'
@@ -62,7 +63,8 @@ const Extended = titled(
 )
 const tags = ['Accounts']
 
-export function registerCheckout(app: Api, { deps }: Context): void {
+export function registerCheckout(app: Api, context: Context): void {
+  const { deps } = context
   const { store, checkouts, audit, clock, rotation } = deps
   const params = paramsSchema('/:ref')
 
@@ -83,6 +85,24 @@ export function registerCheckout(app: Api, { deps }: Context): void {
       if (!checkout) throw new ApiError('not_found')
       return await work(checkout)
     })
+
+  /** Does the work; where it needs a second factor, does it again if something counts for one. */
+  const withFactor = async <T>(
+    request: FastifyRequest,
+    where: EventFields,
+    hasFactor: true | undefined,
+    work: (hasFactor: true | undefined) => Promise<T>,
+  ): Promise<T> => {
+    try {
+      return await work(hasFactor)
+    } catch (error) {
+      if (!(error instanceof FactorRequiredError)) throw error
+      await requireFactor(context, request, error.authorizationIds).catch((asked: Error) =>
+        refuse(request, where, error.message, asked),
+      )
+      return await work(true)
+    }
+  }
 
   /** Returns the one account that is meant and that the user may check out. */
   const allowed = async (request: FastifyRequest, user: User, ref: string): Promise<Placed> => {
@@ -116,7 +136,7 @@ export function registerCheckout(app: Api, { deps }: Context): void {
         tags,
         summary: 'Check a secret out',
         description:
-          'Without the right to view accounts, an account that does not exist and one that is not authorized get the same answer. An account that is locked is 409 `checked_out`; `details` say until when.',
+          'Without the right to view accounts, an account that does not exist and one that is not authorized get the same answer. Where the authorization requires a second factor that the sign-in had not, the answer is 401 `second_factor_required`; an API key is 403. An account that is locked is 409 `checked_out`; `details` say until when.',
         params,
         body: Wish,
         response: { 200: Out, ...errorResponses(400, 401, 403, 404, 409, 413, 415, 503) },
@@ -128,14 +148,17 @@ export function registerCheckout(app: Api, { deps }: Context): void {
       const where = placeFields(placed)
       let out: CheckedOut
       try {
-        const apiKey = callerOf(request).key
+        const { key: apiKey, hasFactor } = callerOf(request)
         const { key_format: keyFormat, ...wishes } = request.body
         const wish = {
           ...wishes,
           ...(keyFormat !== undefined && { keyFormat }),
           ...(apiKey && { apiKey }),
         }
-        out = await checkouts.checkout(untilItsEnd(user, callerOf(request)), placed.account, clock, wish)
+        const until = untilItsEnd(user, callerOf(request))
+        out = await withFactor(request, where, hasFactor, (proved) =>
+          checkouts.checkout(until, placed.account, clock, { ...wish, ...(proved && { hasFactor: true }) }),
+        )
       } catch (error) {
         if (!isRefusal(error)) throw error
         if (error instanceof CheckoutError && error.reason === 'not_allowed')

@@ -8,6 +8,8 @@ import {
   type ExternalAuth,
   type ExternalAuthType,
   type ExternalServer,
+  MAX_OFFLINE_S,
+  OFFLINE_TYPES,
   type OidcOptions,
 } from '../../model/external-auths.ts'
 import { nameKey } from '../../model/names.ts'
@@ -78,6 +80,12 @@ const timeout = Type.Integer({
   maximum: 60,
   description: 'seconds that each server has for an answer; 5 unless given',
 })
+const offline = Type.Integer({
+  minimum: 0,
+  maximum: MAX_OFFLINE_S,
+  description:
+    'seconds for which a password that was accepted signs in while no server answers; 0 unless given: none. LDAP and KERBEROS only',
+})
 const secret = (what: string) =>
   Type.Optional(
     Type.Union([Type.String({ minLength: 1, maxLength: 16_384 }), Type.Null()], {
@@ -98,6 +106,7 @@ const Create = exact({
   ),
   description: Type.Optional(text('what the servers are')),
   timeout: Type.Optional(timeout),
+  offline: Type.Optional(offline),
   ldap: Type.Optional(Ldap),
   radius: Type.Optional(Radius),
   tacacs: Type.Optional(Tacacs),
@@ -124,6 +133,7 @@ const View = exact({
   backup_servers: Type.Array(exact({ host, port })),
   description: Type.String(),
   timeout,
+  offline,
   ldap: Ldap,
   radius: Radius,
   tacacs: Tacacs,
@@ -133,7 +143,7 @@ const View = exact({
   secrets: names('those that are set'),
 })
 
-type Change = Pick<ExternalAuth, 'servers' | 'timeoutMs' | 'options' | 'description'> & {
+type Change = Pick<ExternalAuth, 'servers' | 'timeoutMs' | 'offlineS' | 'options' | 'description'> & {
   authenticationName?: string
   /** Key that was made for the options. */
   madeKey?: Secret
@@ -154,11 +164,18 @@ function refuseForeign(body: Static<typeof Update>, type: ExternalAuthType): voi
   }
 }
 
-function commonOf({ authentication_name, description, timeout }: Static<typeof Update>, own?: ExternalAuth) {
+function commonOf(
+  { authentication_name, description, timeout, offline: seconds }: Static<typeof Update>,
+  type: ExternalAuthType,
+  own?: ExternalAuth,
+) {
+  const isTaken = OFFLINE_TYPES.includes(type)
+  check('offline', seconds && !isTaken ? `servers of type ${type} may take codes of one time` : undefined)
   return {
     ...(authentication_name !== undefined && { authenticationName: authentication_name }),
     description: description ?? own?.description ?? '',
     timeoutMs: timeout === undefined ? (own?.timeoutMs ?? 5000) : timeout * 1000,
+    offlineS: seconds ?? own?.offlineS ?? 0,
   }
 }
 
@@ -214,7 +231,7 @@ export function externalAuthResource(context: ResourceContext) {
           throw fieldError('unknown_reference', `oidc/scopes/${at}`, `there is no profile "${profile}"`)
       }
       return {
-        ...commonOf(body, own),
+        ...commonOf(body, type, own),
         servers: [placeOf(body, issuerServer(options.issuer), 'oidc/issuer says where it is')],
         options,
       }
@@ -224,7 +241,7 @@ export function externalAuthResource(context: ResourceContext) {
       const { certificate, key } = await ownPairOf(body, old, wanted ?? '', clock())
       const options = await samlOptionsOf(body.saml ?? {}, old, certificate, clock())
       const servers = [placeOf(body, await idpServer(options, clock()), 'the metadata say where it is')]
-      return { ...commonOf(body, own), servers, options, ...(key && { madeKey: key }) }
+      return { ...commonOf(body, type, own), servers, options, ...(key && { madeKey: key }) }
     }
     const servers = serversOf(body, own)
     if (body.keytab != null) check('keytab', keytabFlaw(body.keytab))
@@ -236,7 +253,7 @@ export function externalAuthResource(context: ResourceContext) {
           : type === 'RADIUS'
             ? radiusOptionsOf(body.radius ?? {}, own?.type === 'RADIUS' ? own.options : undefined)
             : ldapOptionsOf(body.ldap ?? {}, own?.type === 'LDAP' ? own.options : undefined)
-    return { ...commonOf(body, own), servers, options }
+    return { ...commonOf(body, type, own), servers, options }
   }
   /** A new place for old secrets would get them: they have to be given again. */
   const refuseMovedSecrets = (body: Static<typeof Update>, old: ExternalAuth, change: Change): void => {
@@ -339,6 +356,7 @@ export function externalAuthResource(context: ResourceContext) {
         backup_servers: others,
         description: auth.description,
         timeout: Math.round(auth.timeoutMs / 1000),
+        offline: auth.offlineS ?? 0,
         ldap: auth.type === 'LDAP' ? ldapShown(auth.options) : {},
         radius: auth.type === 'RADIUS' ? radiusShown(auth.options) : {},
         tacacs: auth.type === 'TACACS' ? tacacsShown(auth.options) : {},

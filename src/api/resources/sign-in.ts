@@ -72,16 +72,7 @@ export function registerSignIn(app: Api, context: Context): void {
     async (request, reply) => {
       const judged = await judgedOf(request, reply, request.body)
       const { outcome, method, answer } = judged
-      if (outcome.result === 'challenge') {
-        const { challenge: id, message, uri, link } = outcome
-        throw challengeError({
-          id,
-          message,
-          ...(uri !== undefined && { uri }),
-          ...(link !== undefined && { link }),
-          prompts: outcome.prompts.map(({ text, echo }) => ({ text, echo })),
-        })
-      }
+      if (outcome.result === 'challenge') throw challengeError(outcome)
       if (outcome.result !== 'accepted')
         throw new ApiError(await refuse(context, request, { ...judged, outcome }))
       await begin(context, request, reply, { proved: outcome, method, answer })
@@ -124,7 +115,7 @@ export function registerSignIn(app: Api, context: Context): void {
     const { user, password, challenge, answers } = body
     if (challenge !== undefined && answers && user === undefined && password === undefined) {
       if (await isStillWaiting(challenge, owner))
-        throw challengeError({ id: challenge, message: '', prompts: [] })
+        throw challengeError({ result: 'challenge', challenge, message: '', prompts: [] })
       return { ...(await byAnswers(context, { challenge, answers, owner })), method }
     }
     if (user !== undefined && password === undefined && challenge === undefined && !answers) {

@@ -1,7 +1,8 @@
 /** Targets that a user may open: the caller's list, and the authorizations behind it. */
 import { type Static, Type } from 'typebox'
+import { requiresFactor } from '../../model/conditions.ts'
 import { formatCanonical } from '../../model/login.ts'
-import { TARGET_KINDS, type User } from '../../model/objects.ts'
+import { FACTOR_POLICIES, type FactorPolicy, TARGET_KINDS, type User } from '../../model/objects.ts'
 import { reaches } from '../../model/profiles.ts'
 import { grantedRights, PROTOCOLS, RIGHTS } from '../../model/rights.ts'
 import type { Fields } from '../../search/fields.ts'
@@ -29,9 +30,14 @@ const place = {
   protocol: oneOf(PROTOCOLS, 'protocol'),
   subprotocols: Type.Array(oneOf(RIGHTS, 'right'), { description: 'what a session there may do' }),
 }
+const secondFactor = oneOf(FACTOR_POLICIES, 'required: a session there begins after a one-time code')
 const TargetView = titled(
   'Target',
-  exact({ ...place, description: Type.String({ description: "the device's" }) }),
+  exact({
+    ...place,
+    description: Type.String({ description: "the device's" }),
+    second_factor: secondFactor,
+  }),
 )
 const RightView = titled(
   'SessionRight',
@@ -41,6 +47,7 @@ const RightView = titled(
     authorization_id: Type.String(),
     ...place,
     is_recorded: Type.Boolean(),
+    second_factor: secondFactor,
   }),
 )
 const RightsQuery = Type.Object(
@@ -62,13 +69,18 @@ const placeFields = {
   protocol: { kind: 'label' },
   subprotocols: { kind: 'label' },
 } as const satisfies Fields
-export const TARGET_FIELDS = { ...placeFields, description: { kind: 'text' } } as const satisfies Fields
+export const TARGET_FIELDS = {
+  ...placeFields,
+  description: { kind: 'text' },
+  second_factor: { kind: 'label' },
+} as const satisfies Fields
 export const SESSION_RIGHT_FIELDS = {
   user: { kind: 'name' },
   authorization: { kind: 'name' },
   authorization_id: { kind: 'id' },
   ...placeFields,
   is_recorded: { kind: 'flag' },
+  second_factor: { kind: 'label' },
 } as const satisfies Fields
 
 function namesOf(row: TargetRow) {
@@ -110,8 +122,16 @@ function targetsOf(rows: readonly TargetRow[]): TargetRow[][] {
 
 function showTarget(same: readonly TargetRow[]): Static<typeof TargetView> {
   const first = same[0]!
-  return { ...placeOf(first, same), description: first.deviceDescription }
+  return {
+    ...placeOf(first, same),
+    description: first.deviceDescription,
+    second_factor: factorOf(same),
+  }
 }
+
+/** One authorization that requires none is enough. */
+const factorOf = (rows: readonly TargetRow[]): FactorPolicy =>
+  rows.every(({ conditions }) => requiresFactor(conditions)) ? 'required' : 'none'
 
 export function registerTargets(app: Api, { deps, answers }: Context): void {
   const { store } = deps
@@ -163,6 +183,7 @@ export function registerTargets(app: Api, { deps, answers }: Context): void {
         authorization_id: row.authorizationId,
         ...placeOf(row, [row]),
         is_recorded: row.isRecorded,
+        second_factor: factorOf([row]),
       }))
       return sendList(answers, request, reply, { items, total }, (some) =>
         some.map((one) => pick(one, fields)),

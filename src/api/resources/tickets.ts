@@ -73,9 +73,12 @@ export function registerTickets(app: Api, { deps }: Context): void {
       const address = sameAddress(given ?? addressOf(request))
       refuseUnboundAddress(request, address)
       const { ref } = request.params as { ref: string }
-      const { key } = callerOf(request)
+      const { key, hasFactor } = callerOf(request)
       const basis = basisOf(request, rightFor('POST', '/targets/:ref/ticket'))
-      const answer = await tickets.issue({ user, basis, target: ref, protocol, address })
+      const answer = await tickets.issue({
+        ...{ user, basis, target: ref, protocol, address },
+        ...(hasFactor && { hasFactor }),
+      })
       const fields = {
         user: user.userName,
         protocol,

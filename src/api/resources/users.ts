@@ -4,7 +4,7 @@ import { sealHash } from '../../identity/hashes.ts'
 import { MAX_PASSWORD_BYTES } from '../../identity/password.ts'
 import { PublicKeyError, parseAuthorizedKey } from '../../identity/public-key.ts'
 import { forgive, lockedOut } from '../../identity/shared-lockout.ts'
-import { userNameError } from '../../model/names.ts'
+import { looksLikeId, userNameError } from '../../model/names.ts'
 import { USER_AUTHS, type User } from '../../model/objects.ts'
 import type { ProfileRights } from '../../model/profile-rights.ts'
 import { covers } from '../../model/profiles.ts'
@@ -88,6 +88,7 @@ const Create = exact({
   ...optional,
 })
 const Update = partial(Create)
+export const lastSignIn = timeOrNull('to the minute, over any protocol; null: none is known')
 const View = exact({
   ...shown,
   user_name: userName,
@@ -102,7 +103,17 @@ const View = exact({
   expiration_date: timeOrNull('null: never'),
   ip_source: ipSource,
   groups: names('user groups'),
+  last_sign_in: lastSignIn,
 })
+
+/** Returns when the user has signed in last, as a text. */
+export async function lastSignInOf(
+  { deps: { store } }: ResourceContext,
+  { id }: Pick<User, 'id'>,
+): Promise<string | null> {
+  const time = await store.users.lastSignIn(id)
+  return time === undefined ? null : timeText(time)
+}
 
 export function userResource(context: ResourceContext) {
   const { clock, store, passwords, vault } = context.deps
@@ -141,6 +152,7 @@ export function userResource(context: ResourceContext) {
     // Existing names may be older than the rules.
     if (body.user_name !== undefined && body.user_name !== own?.userName) {
       check('user_name', userNameError(body.user_name))
+      await refuseNameOfDomain(store, body.user_name)
     }
     for (const [index, key] of (body.ssh_public_keys ?? []).entries()) {
       check(`ssh_public_keys/${index}`, publicKeyError(key))
@@ -280,6 +292,7 @@ export function userResource(context: ResourceContext) {
       expiration_date: user.expirationDate === undefined ? null : timeText(user.expirationDate),
       ip_source: user.ipSource,
       groups: await read.userGroups(user.groupIds),
+      last_sign_in: read.isForTable ? null : await lastSignInOf(context, user),
     }),
     label: (user) => String(user['user_name']),
     secrets: ['password'],
@@ -324,6 +337,18 @@ export async function checkoutEndsOf(
 
 export function registerUsers(app: Api, context: Context): void {
   registerCollection(app, context, userResource(context))
+}
+
+/** Refuses a name that would be taken for a person's. @throws ApiError `invalid_field` */
+async function refuseNameOfDomain(
+  { authDomains }: ResourceContext['deps']['store'],
+  userName: string,
+): Promise<void> {
+  const at = userName.lastIndexOf('@')
+  const suffix = userName.slice(at + 1)
+  const domain = at === -1 || looksLikeId(suffix) ? undefined : await authDomains.find(suffix)
+  const flaw = `persons of the domain ${suffix} have such names: expected one without @${suffix}`
+  check('user_name', domain ? flaw : undefined)
 }
 
 /** Returns the texts that may not be the user's password. */

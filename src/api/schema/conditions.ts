@@ -2,9 +2,9 @@
 import { type Static, Type } from 'typebox'
 import { MAX_APPROVAL_TIMEOUT, MAX_APPROVER_GROUPS, MAX_QUORUM } from '../../model/approvals.ts'
 import { conditionsFlaw, type Members, NO_CONDITIONS } from '../../model/conditions.ts'
-import type { Conditions, Id } from '../../model/objects.ts'
+import { type Conditions, FACTOR_POLICIES, type Id, MAX_REMEMBERED_S } from '../../model/objects.ts'
 import { fieldError } from '../http/errors.ts'
-import { exact } from './fields.ts'
+import { exact, oneOf } from './fields.ts'
 
 const flag = (description: string) => Type.Boolean({ description })
 const quorum = (description: string) => Type.Integer({ minimum: 0, maximum: MAX_QUORUM, description })
@@ -31,6 +31,19 @@ export const conditionFields = {
   four_eyes: flag(
     'default false: a session begins when another user watches it, and its input is suspended while nobody does',
   ),
+  second_factor: oneOf(
+    FACTOR_POLICIES,
+    'default none; required: sessions and checkouts need a one-time code on their connection, unless another authorization gives the same without',
+  ),
+  second_factor_remember: Type.Integer({
+    minimum: 0,
+    maximum: MAX_REMEMBERED_S,
+    description:
+      'default 0: seconds for which no code is asked for again after a right one from the same address; 0: none',
+  }),
+  second_factor_keys: flag(
+    'default false: an SSH key (FIDO) counts as both factors when its token has checked a PIN or a finger',
+  ),
 }
 
 type Body = Partial<Static<ReturnType<typeof bodyOf>>>
@@ -56,6 +69,9 @@ export function changedConditions(
     hasTicket: body.has_ticket ?? old.hasTicket,
     mandatoryTicket: body.mandatory_ticket ?? old.mandatoryTicket,
     fourEyes: body.four_eyes ?? old.fourEyes,
+    secondFactor: body.second_factor ?? old.secondFactor,
+    secondFactorRemember: body.second_factor_remember ?? old.secondFactorRemember,
+    secondFactorKeys: body.second_factor_keys ?? old.secondFactorKeys,
   }
 }
 
@@ -87,5 +103,8 @@ export function shownConditions(conditions: Conditions = NO_CONDITIONS, approver
     has_ticket: conditions.hasTicket,
     mandatory_ticket: conditions.mandatoryTicket,
     four_eyes: conditions.fourEyes,
+    second_factor: conditions.secondFactor,
+    second_factor_remember: conditions.secondFactorRemember,
+    second_factor_keys: conditions.secondFactorKeys,
   }
 }

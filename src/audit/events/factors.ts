@@ -26,6 +26,14 @@ export const FACTORS = {
     fields: ['user', ...CLIENT, 'protocol', 'count'],
     sentence: (f) => `${who(f)} used a recovery code, ${f.count ?? 0} are left`,
   },
+  'factor.proved': {
+    severity: 'notice',
+    trap: false,
+    meaning:
+      'a user who had signed in without a second factor proved one, since an authorization requires it',
+    fields: ['user', ...CLIENT, 'protocol'],
+    sentence: (f) => `${who(f)} proved a second factor`,
+  },
   'factor.remembered': {
     severity: 'notice',
     trap: false,

@@ -45,6 +45,14 @@ export const SESSIONS = {
     sentence: (f) =>
       `no server could judge the sign-in of ${who(f)} by ${f.method ?? '?'}${because(f)}${times(f)}`,
   },
+  'auth.offline': {
+    severity: 'warning',
+    trap: false,
+    meaning:
+      'a user signed in by a password that the external authentication `object` had accepted a while ago, since no server could be reached',
+    fields: ['user', ...CLIENT, 'protocol', 'object_type', 'object'],
+    sentence: (f) => `${who(f)} signed in offline: ${f.object ?? 'the server'} could not be reached`,
+  },
   'ticket.issue': {
     severity: 'notice',
     trap: false,

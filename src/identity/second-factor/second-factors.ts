@@ -5,7 +5,14 @@
 import { randomBytes } from 'node:crypto'
 import type { Id, User } from '../../model/objects.ts'
 import { Secret } from '../../model/secret.ts'
-import type { SecondFactorRepository, Store, StoredFactor } from '../../store/store.ts'
+import type {
+  FactorPlace,
+  FactorRules,
+  SecondFactorRepository,
+  Store,
+  StoredFactor,
+} from '../../store/store.ts'
+import { type BasisProof, firstFactorOf, passwordProof } from '../basis.ts'
 import type { HashSeal } from '../hashes.ts'
 import type { MethodPrompt } from '../methods/method.ts'
 import type { KeyRequest, RoundForm } from '../round-form.ts'
@@ -19,8 +26,11 @@ import { base32, keyUri, stepOfCode } from './totp.ts'
 const SECRET_BYTES = 20
 /** Milliseconds within which a first code has to confirm an enrolment. */
 export const ENROLMENT_MS = 15 * 60_000
-/** Codes in a row of one user that may be wrong, from whichever addresses, and how long further ones are held up. */
-export const TRIES = { most: 20, holdMs: 15 * 60_000 }
+/**
+ * Codes in a row of one user that may be wrong, from whichever addresses, and how long further ones are held up: twice as
+ * long each time, up to 32 hours, until a right one.
+ */
+export const TRIES = { most: 20, holdMs: 15 * 60_000, doublings: 7 }
 
 /** For fronts that can ask no security key. */
 const BROWSER_ONLY =
@@ -29,6 +39,8 @@ const KEY_PROMPT = 'Enter ends this sign-in: '
 /** First codes that may be wrong in one dialogue. */
 const FIRST_TRIES = 3
 const PROMPT = 'One-time code (or a recovery code): '
+const HINT =
+  'this target needs a one-time code: sign in with keyboard-interactive, by a client that can ask for it (not BatchMode)'
 
 export interface SecondFactorOptions {
   store: Pick<Store, 'users' | 'secondFactors'>
@@ -126,44 +138,70 @@ export class SecondFactors {
   }
 
   /**
-   * Asks for a code after the first factor, if the user is enrolled, and enrols one who has to be; not for a certificate. `source`: the client's
-   * address.
+   * Asks for a code after the first factor, if the user is enrolled, and enrols one who has to be; not for a certificate, unless
+   * something else requires it. `source`: the client's address. `required`: what requires one besides the user's groups and profile.
    */
-  async after(proved: Proved, source: string): Promise<Step<Proved>> {
-    const { user, isProvedBefore, isUserVerified } = proved
-    if (isProvedBefore) return { result: 'accepted', value: proved }
-    const isEnrolled = (await this.#rows.find(user.id))?.enrolled !== undefined
-    const policy = await this.#rows.policyOf(user)
-    if (isUserVerified && policy?.areKeysEnough) return { result: 'accepted', value: proved }
-    const key = await this.#options.keys.request(user.id)
-    if (isEnrolled || key) {
-      const rememberMs = (policy?.rememberS ?? 0) * 1000
-      if (await this.#isRemembered(user, source, rememberMs))
-        return { result: 'accepted', value: { ...proved, isFactorRemembered: true } }
-      return this.#ask(proved, { hasCodes: isEnrolled, key }, rememberMs > 0 ? source : undefined)
+  async after(proved: Proved, source: string, required?: FactorRules): Promise<Step<Proved>> {
+    const { user, isProvedBefore } = proved
+    if (isProvedBefore && !required) return { result: 'accepted', value: proved }
+    const own = await this.#rows.policyOf(user)
+    const policy = own && required ? strictest(own, required) : (own ?? required)
+    const place = { address: source, firstFactor: firstFactorOf(proofOf(proved)) }
+    if (!policy) {
+      const asked = await this.#askedOf(user)
+      return asked ? this.#ask(proved, asked, undefined) : { result: 'accepted', value: proved }
     }
-    if (!policy) return { result: 'accepted', value: proved }
+    const covered = await this.covered(proved, place, policy)
+    if (covered) return { result: 'accepted', value: covered }
+    const step = await this.ask(proved, place, policy)
+    return required && step.result === 'challenge' ? { ...step, round: { ...step.round, hint: HINT } } : step
+  }
+
+  /** Returns the sign-in if a key, or a code of a while ago, counts by this policy for a code. */
+  async covered(
+    proved: Proved,
+    place: FactorPlace,
+    { areKeysEnough, rememberS }: FactorRules,
+  ): Promise<Proved | undefined> {
+    const { user, isUserVerified } = proved
+    if (isUserVerified && areKeysEnough) return proved
+    if (rememberS === 0) return undefined
+    const now = this.#options.now()
+    const time = { since: now - rememberS * 1000, now }
+    const isRemembered = await this.#rows.isRemembered(user, place, time)
+    return isRemembered ? { ...proved, isFactorRemembered: true } : undefined
+  }
+
+  /** Asks for a code, which counts at `place` for a while if the policy says so, or enrols the user. */
+  async ask(proved: Proved, place: FactorPlace, { rememberS }: FactorRules): Promise<Step<Proved>> {
+    const { user } = proved
+    const asked = await this.#askedOf(user)
+    if (asked) return this.#ask(proved, asked, rememberS > 0 ? place : undefined)
     const begun = await this.begin(user)
     return begun
-      ? this.#askFirst(proved, source, begun, FIRST_TRIES)
-      : this.#ask(proved, { hasCodes: true, key }, undefined)
+      ? this.#askFirst(proved, place.address, begun, FIRST_TRIES)
+      : this.#ask(proved, { hasCodes: true, key: undefined }, undefined)
   }
 
-  async #isRemembered(user: User, source: string, rememberMs: number): Promise<boolean> {
-    if (rememberMs === 0) return false
-    const now = this.#options.now()
-    return await this.#rows.isRemembered(user, source, { since: now - rememberMs, now })
+  /** Returns what the user can be asked for, or undefined if there is nothing yet. */
+  async #askedOf({ id }: Pick<User, 'id'>): Promise<Asked | undefined> {
+    const hasCodes = (await this.#rows.find(id))?.enrolled !== undefined
+    const key = await this.#options.keys.request(id)
+    return hasCodes || key ? { hasCodes, key } : undefined
   }
 
-  /** `remembering`: the address from which a right code counts for a while, if it does. */
-  #ask(proved: Proved, { hasCodes, key }: Asked, remembering: string | undefined): Step<Proved> {
+  #ask(proved: Proved, { hasCodes, key }: Asked, remembering: FactorPlace | undefined): Step<Proved> {
     const form = { kind: 'code', hasCodes, ...(key && { key }) } as const
     const shown = { message: hasCodes ? '' : BROWSER_ONLY, form }
     return asking(shown, { text: hasCodes ? PROMPT : KEY_PROMPT, echo: false }, async (answer) => {
       const verdict = await this.#judgeEither(proved.user.id, answer, { hasCodes, key })
       if ('flaw' in verdict) return { result: 'rejected', reason: verdict.flaw }
       const { left } = verdict
-      const still = await this.#still({ ...proved, ...(left !== undefined && { recoveryCodesLeft: left }) })
+      const still = await this.#still({
+        ...proved,
+        hasFactor: true,
+        ...(left !== undefined && { recoveryCodesLeft: left }),
+      })
       if (still.result === 'accepted' && left === undefined && remembering !== undefined)
         await this.#rows.remember(still.value.user, remembering, this.#options.now())
       return still
@@ -190,7 +228,7 @@ export class SecondFactors {
     const message = `Each of these signs you in once without the authenticator. Note them down:\n${codes.join('  ')}`
     const form = { kind: 'recovery_codes', codes } as const
     return asking({ message, form }, { text: 'Enter goes on: ', echo: true }, async () => {
-      const still = await this.#still(proved)
+      const still = await this.#still({ ...proved, hasFactor: true })
       if (still.result !== 'accepted') return still
       await this.onEnrolled(proved.user, source)
       if (await this.#rows.confirm(proved.user.id, confirmed)) return still
@@ -213,7 +251,7 @@ export class SecondFactors {
     const factor = await this.#rows.find(userId)
     const time = this.#options.now()
     if (!factor || factor.enrolled !== undefined || !isRecent(factor, time)) return undefined
-    if (!(await this.#rows.countTry(userId, time, TRIES))) return undefined
+    if (!(await this.#countTry(userId, time))) return undefined
     const found = this.#stepOf(userId, factor, code, time)
     return found && { sealed: factor.sealed, time, digests: digestsOf(userId, codes), ...found }
   }
@@ -233,7 +271,7 @@ export class SecondFactors {
   async #judge(userId: Id, answer: Secret | undefined, takesRecovery: boolean): Promise<Verdict> {
     const now = this.#options.now()
     // Counted first, so that simultaneous tries are no more.
-    if (!(await this.#rows.countTry(userId, now, TRIES))) return { flaw: 'too_many_codes' }
+    if (!(await this.#countTry(userId, now))) return { flaw: 'too_many_codes' }
     const factor = await this.#rows.find(userId)
     if (factor?.enrolled === undefined || !answer) return { flaw: 'wrong_code' }
     const found = this.#stepOf(userId, factor, answer, now)
@@ -247,6 +285,13 @@ export class SecondFactors {
     }
     const isUsed = this.#stepOf(userId, { ...factor, lastStep: -1 }, answer, now)
     return { flaw: isUsed ? 'used_code' : 'wrong_code' }
+  }
+
+  async #countTry(userId: Id, now: number): Promise<boolean> {
+    const { most, holdMs, doublings } = TRIES
+    const failed = (await this.#rows.find(userId))?.failed ?? 0
+    const times = Math.min(doublings, Math.max(0, Math.ceil(failed / most) - 1))
+    return await this.#rows.countTry(userId, now, { most, holdMs: holdMs * 2 ** times })
   }
 
   #stepOf(userId: Id, { sealed, drift, lastStep }: StoredFactor, code: Secret, now: number) {
@@ -271,6 +316,18 @@ function asking(
     close: () => undefined,
   }
   return { result: 'challenge', round }
+}
+
+function strictest(a: FactorRules, b: FactorRules): FactorRules {
+  return {
+    rememberS: Math.min(a.rememberS, b.rememberS),
+    areKeysEnough: a.areKeysEnough && b.areKeysEnough,
+  }
+}
+
+/** Returns the first factor of a sign-in in progress. */
+function proofOf({ user, by, key }: Proved): BasisProof {
+  return key ? { method: 'key', key } : passwordProof(user, by)
 }
 
 function inviting({ secret }: Enrolment): string {

@@ -96,7 +96,7 @@ export async function reopenStore(
     if (state?.state !== 'moved') return false
     const fields: FieldsOf<'store.reopen'> = { ...actor, object: state.to }
     await transaction(side, async () => {
-      for (const table of ['sign_ins', 'provider_sessions', 'tickets', 'invitations'])
+      for (const table of ['sign_ins', 'provider_sessions', 'offline_proofs', 'tickets', 'invitations'])
         await side.run(`delete from ${table}`)
       await appendEvent(side, { time: now(), code: 'store.reopen', fields })
       await side.run('delete from settings where name = ?', [STATE])

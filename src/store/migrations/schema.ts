@@ -45,11 +45,22 @@ export interface ExternalAuthRow extends NamedRow {
   servers: string
   /** Milliseconds. */
   timeout: number
+  /** Seconds. */
+  offline: number
   /** JSON object. */
   options: string
   /** Names of the secrets that are set. */
   secrets: List
   secret_revision: number
+}
+
+export interface OfflineProofRow {
+  user_id: string
+  external_auth_id: string
+  sealed: Uint8Array
+  time: number
+  secret_revision: number
+  tries: number
 }
 
 export interface AuthDomainRow extends NamedRow {
@@ -272,6 +283,14 @@ export interface IdempotencyClaimRow {
   expires: number
 }
 
+export interface RememberedFactorRow {
+  user_id: string
+  address: string
+  first_factor: string
+  since: number
+  secret_revision: number
+}
+
 export interface SignInRow {
   id: string
   token_hash: Uint8Array
@@ -279,6 +298,7 @@ export interface SignInRow {
   secret_revision: number
   begin_time: number
   last_use: number
+  has_factor: Flag
   provider_session_id: string | null
   client_address: string
   method: string
@@ -350,6 +370,7 @@ export interface SecondFactorRow {
   drift: number
   tries: number
   tried: number
+  failed: number
 }
 
 export interface LockoutRow {
@@ -389,6 +410,9 @@ export interface AuthorizationRow {
   has_ticket: Flag
   mandatory_ticket: Flag
   four_eyes: Flag
+  second_factor: string
+  second_factor_remember: number
+  second_factor_keys: Flag
 }
 
 export interface ApprovalRow {
@@ -577,7 +601,7 @@ export interface Schema {
   invitations: InvitationRow
   second_factors: SecondFactorRow
   recovery_codes: { user_id: string; digest: Uint8Array }
-  remembered_factors: { user_id: string; address: string; since: number; secret_revision: number }
+  remembered_factors: RememberedFactorRow
   lockouts: LockoutRow
   lockout_attempts: LockoutAttemptRow
   api_keys: ApiKeyRow
@@ -586,6 +610,8 @@ export interface Schema {
   host_keys: HostKeyRow
   checkouts: CheckoutRow
   external_auths: ExternalAuthRow
+  offline_proofs: OfflineProofRow
+  last_sign_ins: { user_id: string; time: number }
   external_auth_secrets: { external_auth_id: string; name: string; sealed: Uint8Array }
   auth_domains: AuthDomainRow
   auth_domain_auths: { auth_domain_id: string; factor: number; position: number; external_auth_id: string }

@@ -174,7 +174,7 @@ export async function fill(store: Store): Promise<void> {
   await store.secondFactors.begin(user.id, sealed, 1)
   const first = { sealed, time: LARGEST, step: 3, drift: -1, digests: [Uint8Array.of(0, 253)] }
   await store.secondFactors.confirm(user.id, first)
-  await store.secondFactors.remember(user, '192.0.2.1', LARGEST)
+  await store.secondFactors.remember(user, { address: '192.0.2.1', firstFactor: 'password' }, LARGEST)
   const keys = { pair: Uint8Array.of(1), address: Uint8Array.of(2), name: Uint8Array.of(3) }
   await store.lockouts.fail(keys, undefined, 1, LOCKOUT)
   await store.lockouts.reserve(keys, 1, LARGEST, LOCKOUT)
