@@ -22,28 +22,28 @@ describeWithPeers(
   () => {
     let bastion: Bastion
     let factor: Enrolled
-  let hostFingerprint: string
+    let hostFingerprint: string
 
     beforeAll(async () => {
       const authorization = { second_factor: 'required', authorize_password_retrieval: true }
       bastion = await startBastion({ authorization, broker: { terminals: {} } })
       const { must } = bastion.broker
       factor = await enrol(bastion.broker, 'ops1', bastion.password)
-    // At sign-ins a code counts for a while; the authorization wants one for each connection.
+      // At sign-ins a code counts for a while; the authorization wants one for each connection.
       await must('PUT', '/usergroups/ops1-srv1-users', {
         second_factor: 'required',
         second_factor_remember: 3600,
       })
-        const key = join(bastion.broker.dataFolder, 'ssh', 'ssh_host_ed25519_key.pub')
-    const { stdout } = await run(findProgram('ssh-keygen'), ['-l', '-f', key])
-    hostFingerprint = stdout.split(' ')[1] ?? ''
-    for (const login of [byKey(), bastion.login({ user: 'ops1' })]) {
-      const terminal = sshTerminal(bastion.home, login, [], { typed: true })
-      if (!('identity' in login)) {
-        await terminal.expect('assword: ')
-        terminal.send(`${bastion.password}\r`)
-      }
-      await terminal.expect(PROMPT)
+      const key = join(bastion.broker.dataFolder, 'ssh', 'ssh_host_ed25519_key.pub')
+      const { stdout } = await run(findProgram('ssh-keygen'), ['-l', '-f', key])
+      hostFingerprint = stdout.split(' ')[1] ?? ''
+      for (const login of [byKey(), bastion.login({ user: 'ops1' })]) {
+        const terminal = sshTerminal(bastion.home, login, [], { typed: true })
+        if (!('identity' in login)) {
+          await terminal.expect('assword: ')
+          terminal.send(`${bastion.password}\r`)
+        }
+        await terminal.expect(PROMPT)
         terminal.send(`${await factor.newCode()}\r`)
         await terminal.expect(MENU)
         terminal.send('q\r')
@@ -61,8 +61,8 @@ describeWithPeers(
     }
     const named = (options: string[] = []) => byKey(options, bastion.login().user)
     /** Codes of the authenticator are of one step each. */
-  const recovery = () => factor.recovery.pop()!
-  const opened = async () => (await bastion.events('session.open')).length
+    const recovery = () => factor.recovery.pop()!
+    const opened = async () => (await bastion.events('session.open')).length
 
     test('is asked on the terminal of a menu, where a wrong code opens nothing', async () => {
       const before = await opened()
@@ -111,11 +111,7 @@ describeWithPeers(
       const files = await sftp(home, named(['BatchMode=yes']), ['ls /'])
       const forward = await ssh(home, batch, [], { flags: ['-N', '-L', '0:127.0.0.1:1'] })
       expect([copy.code, files.code, forward.code]).toEqual([255, 255, 255])
-      const putty = await plink(
-        home,
-        bastion.login({ hostFingerprint }),
-        'id -un',
-      )
+      const putty = await plink(home, bastion.login({ hostFingerprint }), 'id -un')
       expect([putty.code, putty.stdout.includes(account.name)]).toEqual([1, false])
       expect(await opened()).toBe(before)
     })
