@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from 'ldapts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { sendAsIs, signInAs } from '../attacks/requests.ts'
+import { ADMIN_PASSWORD } from '../peers/broker.ts'
 import { LDAP_ADMIN, type Slapd, SUFFIX, startSlapd } from '../peers/directory.ts'
 import { ssh, sshTerminal } from '../peers/openssh.ts'
 import { run } from '../peers/process.ts'
@@ -255,7 +257,13 @@ describeWithPeers('persons of a directory', ['slapd', 'sshd', 'ssh-keygen'], () 
 
   test('sign in while their directory is stopped, or has ended, by a password that it had accepted', async () => {
     const { broker } = bastion
-    await broker.must('PUT', '/externalauths/directory', { offline: 900, timeout: 1 })
+    const cookie = await signInAs(broker, 'admin', ADMIN_PASSWORD)
+    const set = async (change: object) => {
+      const path = '/api/externalauths/directory'
+      const sent = await sendAsIs(broker, 'PUT', path, { cookie }, JSON.stringify(change))
+      expect([sent.status, sent.body]).toEqual([200, expect.anything()])
+    }
+    await set({ offline: 900, timeout: 1 })
     const alice = async (password = RIGHT) => (await session({ user: 'alice@corp', password })).status
     expect(await alice()).toBe(200)
     process.kill(slapd.pid, 'SIGSTOP')
@@ -272,7 +280,7 @@ describeWithPeers('persons of a directory', ['slapd', 'sshd', 'ssh-keygen'], () 
     await slapd.stop()
     const run = await ssh(bastion.home, login('alice@corp'), ['id', '-un'])
     expect(run.stdout).toBe(`${bastion.account.name}\n`)
-    await broker.must('PUT', '/externalauths/directory', { offline: 0 })
+    await set({ offline: 0 })
     expect(await alice()).toBe(503)
   })
 
