@@ -81,7 +81,7 @@ ${source !== here && html`<p role="alert">${confirm.elsewhere(source, here)}</p>
   return sendPage(request, reply, { title: confirm.title, body, path })
 }
 
-/** Asks for a code. `status` 404: the one that was given waits for nobody here. */
+/** Asks for a code. `status` 404: no client waits for this person under the code that was given. */
 function sendForm(request: FastifyRequest, reply: FastifyReply, status?: 404): FastifyReply {
   const { confirm } = messagesOf(request)
   const body = html`<div class="sheet">

@@ -59,7 +59,7 @@ describe('a client that waits for a person', () => {
     const browser = await browserOf(people.alice)
     const page = await browser.get(pathOf(asked))
     for (const text of [check, 'alice@corp', 'HTTPS', '127.0.0.1']) expect(page.text).toContain(text)
-    // Seeing the page lets nobody in.
+    // Seeing the page is not enough.
     expect(await Promise.race([verdict, new Promise((done) => setTimeout(done, 50, 'waits'))])).toBe('waits')
     const done = await browser.submit(page, pathOf(asked), { decision: 'confirm' })
     expect([done.status, done.text]).toEqual([200, expect.stringContaining('It is signed in')])
@@ -139,7 +139,7 @@ describe('a client that waits for a person', () => {
       const refused = await begin(name)
       expect([refused.status, refused.body.error]).toEqual([400, 'invalid_field'])
     }
-    // A person that is not known: the same answer, which nobody can confirm.
+    // A person that is not known gets the same answer, which is never confirmed.
     expect((await begin('ghost@corp')).body.challenge.link).toBeDefined()
     const before = (await h.events('auth.failure')).length
     expect((await begin('CORP\\alice')).status).toBe(401)

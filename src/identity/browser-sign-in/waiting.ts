@@ -9,7 +9,7 @@ import type { Id, User } from '../../model/objects.ts'
 import { MAX_DIALOGUES } from '../dialogues.ts'
 import { newCheck, newCode } from './codes.ts'
 
-/** What a client has asked for. */
+/** A client's request. */
 export interface Asking {
   /** Domain of the person. */
   domain: AuthDomain
