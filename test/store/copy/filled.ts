@@ -67,7 +67,14 @@ async function fillSignIn(store: Store, userGroupId: string): Promise<void> {
     externalGroup: '*',
     profile: 'user',
   })
-  await store.persons.signedIn(authDomain.id, { userName: 'ann', stableId: '1', groups: [] })
+  const { id: userId } = (await store.persons.signedIn(authDomain.id, {
+    userName: 'ann',
+    stableId: '1',
+    groups: [],
+  }))!
+  const proof = { userId, externalAuthId: auth.id, sealed: Uint8Array.of(0, 252), secretRevision: 0 }
+  await store.offlineProofs.set({ ...proof, time: LARGEST })
+  await store.users.noteSignIn(userId, LARGEST)
 }
 
 /** Fills all tables. */
