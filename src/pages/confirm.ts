@@ -106,7 +106,6 @@ const userOf = ({ user }: Caller): User => user!
 
 function proofOf({ basis }: Caller): Omit<Confirming, 'user'> {
   const proof = basis?.proof
-  if (proof?.method !== 'password') return { by: [] }
-  const { by = [], providerSession } = proof
-  return { by, ...(providerSession !== undefined && { providerSession }) }
+  const providerSession = proof?.method === 'password' ? proof.providerSession : undefined
+  return providerSession === undefined ? {} : { providerSession }
 }

@@ -126,7 +126,8 @@ const { value } = fc.letrec((tie) => ({
 }))
 const body = fc.dictionary(fc.constantFrom(...FIELDS), value, { maxKeys: 8 })
 // Keep the session and the only administrator, or all later answers are 401.
-const routes = Object.keys(ROUTES).filter((route) => route !== 'DELETE /session')
+/** SCIM is beside the API, and has errors of its own: scim/service.test.ts. */
+const routes = Object.keys(ROUTES).filter((route) => route !== 'DELETE /session' && !route.includes(' /scim/'))
 const ref = fc.oneof(
   fc.constantFrom(...WORDS.filter((word) => word !== 'admin')),
   fc.string({ unit: 'binary', maxLength: 30 }),

@@ -159,6 +159,9 @@ export async function startHarness(
     claim: () => () => undefined,
     onError: (error) => log.push(String(error)),
   })
+  // Tickets of a real KDC are of the real time.
+  const registry = new MethodRegistry({ store, vault, now: Date.now, site: SITE, onFailure: () => undefined })
+  const external = new External({ store, registry })
   const browserSignIns = new BrowserSignIns(randomBytes)
   const identities = new Identities(
     store.users,
@@ -166,16 +169,13 @@ export async function startHarness(
     new SharedLockout(store.lockouts),
     () => clock.now,
     vault,
-    undefined,
+    external,
     factors,
     store,
     { waiting: browserSignIns, store, pages: () => 'https://bastion.example.com' },
   )
   const userAuthority = await openUserAuthority(store.settings, vault)
   identities.authorities = openAuthorities({ userCa: [] }, parsePublicKey(userAuthority.blob))
-  // Tickets of a real KDC are of the real time.
-  const registry = new MethodRegistry({ store, vault, now: Date.now, site: SITE, onFailure: () => undefined })
-  const external = new External({ store, registry })
   const providerSessions = new ProviderSessions({ store, vault, now: () => clock.now })
   const federated = new Federated({ external, identities, sessions: providerSessions })
   const api = await createApi({

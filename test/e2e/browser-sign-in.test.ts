@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sallyportCommand } from '../peers/broker.ts'
+import type { Login } from '../peers/home.ts'
 import { generateKey } from '../peers/keys.ts'
 import { CLIENT_SECRET, type LoginProvider, startLogins } from '../peers/oidc/logins.ts'
 import { ssh, sshTerminal } from '../peers/openssh.ts'
@@ -66,9 +67,14 @@ describeWithPeers('a person of a provider', ['chromium', 'ssh', 'sshd', 'ssh-key
     await bastion?.stop()
   })
 
-  const login = (options: string[] = []) => {
+  const login = (options: string[] = []): Login => {
     const { port, user } = bastion.login()
-    return { port, user: user.replace('ops1', 'alice@corp'), options }
+    return {
+      port,
+      user: user.replace('ops1', 'alice@corp'),
+      method: 'keyboard-interactive',
+      options: ['LogLevel=INFO', ...options],
+    }
   }
   const linkIn = (text: string) => LINK.exec(text)?.[0] ?? ''
   const checkIn = (text: string) => CHECK.exec(text)?.[1] ?? ''
@@ -112,7 +118,7 @@ describeWithPeers('a person of a provider', ['chromium', 'ssh', 'sshd', 'ssh-key
   })
 
   test('is waited for at the terminal of Telnet', async () => {
-    const client = await bareTelnet({ port: bastion.broker.ports.telnet })
+    const client = await bareTelnet({ port: bastion.broker.ports.telnet! })
     await client.sees('login: ')
     client.type(`${login().user}\r`)
     await client.sees('three minutes')

@@ -188,8 +188,9 @@ it('ten thousand targets do not slow down the one that is opened', async () => {
   const numbers = 'with recursive n (i) as (select 1 union all select i + 1 from n where i < 10000)'
   await temp.sql(`
     insert into devices ${numbers} select 'D' || i, 'dev' || i, 'dev' || i, 'h', '' from n;
-    insert into services ${numbers}
-      select 'S' || i, 'D' || i, 'ssh', 'ssh', 'SSH', 22, '[]', 'first_sight', null from n;
+    insert into services
+      (id, device_id, service_name, name_key, protocol, port, subprotocols, host_key_policy, connection_policy_id)
+      ${numbers} select 'S' || i, 'D' || i, 'ssh', 'ssh', 'SSH', 22, '[]', 'first_sight', null from n;
     insert into target_group_sessions ${numbers} select '${estate.targetGroup.id}', '${svc.id}', 'S' || i from n`)
   const timed = async (device: string) => {
     const begin = performance.now()

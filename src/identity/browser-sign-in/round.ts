@@ -1,5 +1,6 @@
 /** The round of a sign-in by browser: shows a link and a code on the client, and waits for the person there. */
 import type { AuthDomain } from '../../model/external-auths.ts'
+import type { Id } from '../../model/objects.ts'
 import type { Store } from '../../store/store.ts'
 import type { Proved } from '../sign-in.ts'
 import type { Round, Step } from '../steps.ts'
@@ -8,7 +9,7 @@ import type { Asking, BrowserSignIns, Waiting } from './waiting.ts'
 
 export interface BrowserRounds {
   waiting: Pick<BrowserSignIns, 'open'>
-  store: Pick<Store, 'authDomains' | 'users'>
+  store: Pick<Store, 'authDomains' | 'externalAuths' | 'providerSessions' | 'users'>
   /** Returns the address of the pages, as `https://bastion.example.org`, or undefined if there are none. */
   pages: () => string | undefined
 }
@@ -47,9 +48,24 @@ async function judged({ store }: BrowserRounds, { domain }: Asking, waiting: Wai
   const [now, user] = await Promise.all([store.authDomains.find(domain.id), store.users.find(verdict.userId)])
   if (!now || !isFederated(now) || user?.authDomainId !== domain.id)
     return { result: 'rejected', reason: 'method_not_allowed' }
-  const { by, providerSession } = verdict
+  const { providerSession } = verdict
+  const by = providerSession === undefined ? undefined : await providerOf(store, providerSession)
   return {
     result: 'accepted',
-    value: { user, by, isProvedBefore: true, ...(providerSession !== undefined && { providerSession }) },
+    value: {
+      user,
+      isProvedBefore: true,
+      ...(by !== undefined && { by: [by] }),
+      ...(providerSession !== undefined && { providerSession }),
+    },
   }
+}
+
+/** Returns the name of the provider that has judged the sign-in in the browser. */
+async function providerOf(
+  { externalAuths, providerSessions }: BrowserRounds['store'],
+  id: Id,
+): Promise<string | undefined> {
+  const session = await providerSessions.find(id)
+  return session && (await externalAuths.find(session.externalAuthId))?.authenticationName
 }

@@ -25,8 +25,6 @@ export interface Asking {
 /** A person that is signed in in a browser. */
 export interface Confirming {
   user: Pick<User, 'id' | 'userName' | 'authDomainId'>
-  /** Names of the servers that have judged the sign-in there. */
-  by: readonly string[]
   /** Id of the session at the provider. */
   providerSession?: Id
 }

@@ -20,13 +20,13 @@ it('is found, confirmed and refused by its own person only', async () => {
   const { code, check, decided, verdict } = waiting.open(asking)!
   for (const other of others) {
     expect(waiting.find(code, other)).toBeUndefined()
-    expect(waiting.confirm(code, { user: other, by: [] })).toBe(false)
+    expect(waiting.confirm(code, { user: other })).toBe(false)
     expect(waiting.refuse(code, other)).toBe(false)
   }
   expect(waiting.find(code, alice)).toEqual({ ...asking, check })
-  expect(waiting.confirm(code, { user: alice, by: ['login'], providerSession: 'S1' })).toBe(true)
+  expect(waiting.confirm(code, { user: alice, providerSession: 'S1' })).toBe(true)
   await decided
-  expect(verdict()).toEqual({ result: 'confirmed', userId: 'U1', by: ['login'], providerSession: 'S1' })
+  expect(verdict()).toEqual({ result: 'confirmed', userId: 'U1', providerSession: 'S1' })
   // Once.
   expect([waiting.find(code, alice), waiting.refuse(code, alice), waiting.size]).toEqual([
     undefined,
@@ -41,10 +41,7 @@ it('ends with its client, and cannot be confirmed any more', async () => {
   const one = waiting.open(asking)!
   one.close()
   await one.decided
-  expect([one.verdict(), waiting.confirm(one.code, { user: alice, by: [] })]).toEqual([
-    { result: 'ended' },
-    false,
-  ])
+  expect([one.verdict(), waiting.confirm(one.code, { user: alice })]).toEqual([{ result: 'ended' }, false])
 })
 
 it('is one of a limited number, each with a code of its own', () => {
