@@ -16,6 +16,15 @@ export function nameQueries({ db }: StoreContext): NameQueries {
       return byId(rows, ({ name }) => name)
     },
 
+    async lastSignIns(ids) {
+      const rows = await db
+        .selectFrom('last_sign_ins')
+        .select(['user_id as id', 'time'])
+        .where(among(ids, 'user_id'))
+        .execute()
+      return byId(rows, ({ time }) => time)
+    },
+
     async userGroups(ids) {
       const groups = db.selectFrom('user_groups').select(['id', 'group_name as name'])
       return byId(await groups.where(among(ids)).execute(), ({ name }) => name)

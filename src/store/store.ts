@@ -1170,6 +1170,8 @@ export interface ChangeRepository {
 /** Names by id; an id that does not exist is left out. */
 export interface NameQueries {
   users(ids: Iterable<Id>): Promise<Map<Id, string>>
+  /** Returns when these users have signed in last, in milliseconds since the epoch. */
+  lastSignIns(ids: Iterable<Id>): Promise<Map<Id, number>>
   userGroups(ids: Iterable<Id>): Promise<Map<Id, string>>
   timeframes(ids: Iterable<Id>): Promise<Map<Id, string>>
   targetGroups(ids: Iterable<Id>): Promise<Map<Id, string>>

@@ -124,6 +124,10 @@ const GOOD: Readonly<Record<string, object>> = {
   'POST /users/:ref/totp/confirm': { code: '123456' },
   'POST /users/:ref/totp/recoverycodes': { code: '123456' },
   'POST /targets/:ref/ticket': { protocol: 'VNC' },
+  'POST /signins/end': { with_sessions: false },
+  'POST /session/certificate': {
+    public_key: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJ',
+  },
   'POST /sessions/:ref/hold': { reason: 'a case' },
   'POST /sessions/:ref/release': { reason: 'the case is closed' },
 }

@@ -127,7 +127,9 @@ const { value } = fc.letrec((tie) => ({
 const body = fc.dictionary(fc.constantFrom(...FIELDS), value, { maxKeys: 8 })
 // Keep the session and the only administrator, or all later answers are 401.
 /** SCIM is beside the API, and has errors of its own: scim/service.test.ts. */
-const routes = Object.keys(ROUTES).filter((route) => route !== 'DELETE /session' && !route.includes(' /scim/'))
+const routes = Object.keys(ROUTES).filter(
+  (route) => route !== 'DELETE /session' && !route.includes(' /scim/'),
+)
 const ref = fc.oneof(
   fc.constantFrom(...WORDS.filter((word) => word !== 'admin')),
   fc.string({ unit: 'binary', maxLength: 30 }),

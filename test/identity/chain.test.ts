@@ -107,7 +107,11 @@ describe('signing in', () => {
       result: 'accepted',
       user: ops1,
     })
-    expect(await byKey()).toEqual({ result: 'accepted', user: ops1 })
+    expect(await byKey()).toMatchObject({
+      result: 'accepted',
+      user: ops1,
+      key: { key: { type: 'ssh-ed25519' } },
+    })
   })
 
   it('takes the name without regard to case', async () => {

@@ -193,6 +193,7 @@ type Named<K extends keyof NameQueries> =
  */
 export class Names {
   readonly #users: Batch<string>
+  readonly #lastSignIns: Batch<number>
   readonly #userGroups: Batch<string>
   readonly #timeframes: Batch<string>
   readonly #targetGroups: Batch<string>
@@ -208,6 +209,7 @@ export class Names {
   constructor({ names }: Pick<Store, 'names'>, { isForTable = false } = {}) {
     this.isForTable = isForTable
     this.#users = new Batch(names.users)
+    this.#lastSignIns = new Batch(names.lastSignIns)
     this.#userGroups = new Batch(names.userGroups)
     this.#timeframes = new Batch(names.timeframes)
     this.#targetGroups = new Batch(names.targetGroups)
@@ -221,6 +223,11 @@ export class Names {
 
   async users(ids: readonly Id[]): Promise<string[]> {
     return (await Promise.all(ids.map(async (id) => (await this.#users.find(id)) ?? id))).sort()
+  }
+
+  /** Returns when the user has signed in last, in milliseconds since the epoch, or undefined if that is not known. */
+  async lastSignIn(id: Id): Promise<number | undefined> {
+    return await this.#lastSignIns.find(id)
   }
 
   async userGroups(ids: readonly Id[]): Promise<string[]> {

@@ -51,7 +51,7 @@ export function registerPersons(app: Api, context: Context): void {
       groups: await read.userGroups(person.groupIds),
       ssh_public_keys: person.sshPublicKeys,
       is_disabled: person.isDisabled,
-      last_sign_in: await lastSignInOf(context, person),
+      last_sign_in: await lastSignInOf(read, person),
     }),
     parents: ({ authDomainId = '' }) => ({ domain: authDomainId }),
     label: (person) => String(person['user_name']),

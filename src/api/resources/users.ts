@@ -108,10 +108,10 @@ const View = exact({
 
 /** Returns when the user has signed in last, as a text. */
 export async function lastSignInOf(
-  { deps: { store } }: ResourceContext,
+  read: Pick<Names, 'lastSignIn'>,
   { id }: Pick<User, 'id'>,
 ): Promise<string | null> {
-  const time = await store.users.lastSignIn(id)
+  const time = await read.lastSignIn(id)
   return time === undefined ? null : timeText(time)
 }
 
@@ -292,7 +292,7 @@ export function userResource(context: ResourceContext) {
       expiration_date: user.expirationDate === undefined ? null : timeText(user.expirationDate),
       ip_source: user.ipSource,
       groups: await read.userGroups(user.groupIds),
-      last_sign_in: read.isForTable ? null : await lastSignInOf(context, user),
+      last_sign_in: read.isForTable ? null : await lastSignInOf(read, user),
     }),
     label: (user) => String(user['user_name']),
     secrets: ['password'],

@@ -112,7 +112,7 @@ describe('every collection', () => {
         (route) =>
           route.startsWith('GET ') &&
           ROUTES[route] !== 'scim' &&
-          !/:ref|\.json|\.html|\/version|\/session$|\/export|\/dashboard$/.test(route),
+          !/:ref|\.json|\.html|\/version|\/session$|\/signins$|\/export|\/dashboard$/.test(route),
       )
       .map((route) => route.slice(4))
     expect(lists.filter((path) => !paths.includes(path))).toEqual([])
