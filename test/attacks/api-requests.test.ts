@@ -185,7 +185,7 @@ describe('a request that two readers could take for different ones', () => {
   it('a URL that is given whole is one like any other', async () => {
     const whole = (url: string) => answers(`GET ${url} HTTP/1.1\r\nHost: X:443\r\n\r\n`, 1)
     expect((await whole('https://x:443/api/version')).statuses).toEqual([200])
-    expect((await whole('https://x:443')).statuses).toEqual([404])
+    expect((await whole('https://x:443')).statuses).toEqual([303])
     expect((await whole('https://x:443/api/users')).statuses).toEqual([401])
   })
 })

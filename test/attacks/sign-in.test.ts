@@ -350,7 +350,8 @@ describeWithPeers('sign-in', PEERS, () => {
         interactiveAnswer(bastion.password),
         passwordRequest(user, 'wrong'),
       )
-      expect((await client.next(AUTH.success, AUTH.failure))[0]).toBe(AUTH.failure)
+      // The answer came before its question, which is asked for the first request: the second one is not read.
+      expect((await client.next(AUTH.success, AUTH.failure, AUTH.infoReq))[0]).toBe(AUTH.infoReq)
       client.send(sessionOpen(0))
       await client.untilClosed()
       expect(client.received.map((payload) => payload[0])).not.toContain(MSG.channelOpenConfirmation)

@@ -46,6 +46,8 @@ export class SignIn {
   readonly #transport: Transport
   readonly #onWaiting: SignInOptions['onWaiting']
   #banner: string | undefined
+  /** The request that came last. */
+  #newest: AuthContext | undefined
   #identity: Identity | undefined
   #requests = 0
   #tries = 0
@@ -85,6 +87,7 @@ export class SignIn {
   answer(context: AuthContext): void {
     if (this.#banner !== undefined) this.#transport.send(bannerMessage(this.#banner))
     this.#banner = undefined
+    this.#newest = context
     this.#run(context, () => this.#decide(context))
   }
 
@@ -126,6 +129,11 @@ export class SignIn {
   /** Asks for the password, or sends the client's person to a browser, where the name's domain wants that. */
   async #beginRounds(context: KeyboardAuthContext): Promise<void> {
     const answer = await this.#prove(context.username, { method: 'browser' })
+    // The client has begun another request meanwhile.
+    if (this.#newest !== context) {
+      if (answer.result === 'challenge') this.#leave(answer.challenge.id)
+      return
+    }
     if (answer.result === 'challenge') {
       this.#challenge(context, answer.challenge)
       return

@@ -75,6 +75,34 @@ async function fillSignIn(store: Store, userGroupId: string): Promise<void> {
   const proof = { userId, externalAuthId: auth.id, sealed: Uint8Array.of(0, 252), secretRevision: 0 }
   await store.offlineProofs.set({ ...proof, time: LARGEST })
   await store.users.noteSignIn(userId, LARGEST)
+  const begun = {
+    userId,
+    externalAuthId: auth.id,
+    subject: 's',
+    sid: TEXTS.join(' '),
+    begin: 0,
+    ends: LARGEST,
+  }
+  const bytes = () => Uint8Array.of(0, 253)
+  const providerSession = await store.providerSessions.begin(begun, bytes, { ofUser: 1, all: 1 })
+  const certificate = { userId, serial: 2n ** 64n - 1n, secretRevision: 0, fingerprint: 'f', address: 'a' }
+  await store.userCertificates.add({ ...certificate, providerSession, begin: 0, end: LARGEST }, 1)
+  await store.usedMessages.use([bytes()], LARGEST, 0, 1)
+  const key = { credentialId: bytes(), publicKey: bytes(), signCount: 1, transports: [], created: LARGEST }
+  await store.securityKeys.add(userId, { name: TEXTS.join(' '), ...key }, 1)
+  await fillProvisioned(store)
+}
+
+/** Makes a domain that SCIM provisions, with a user, a group and a token. */
+async function fillProvisioned(store: Store): Promise<void> {
+  const { id: authDomainId } = await store.authDomains.create(newAuthDomain('provisioned', {}))
+  const object = { userName: 'eva', isActive: false, more: { title: TEXTS.join(' ') } }
+  const user = await store.scimUsers.create(authDomainId, object, LARGEST)
+  const group = await store.scimGroups.create(authDomainId, { displayName: 'staff' }, LARGEST)
+  const members = { isWhole: true, added: new Set([user.id]), removed: new Set<string>() }
+  await store.scimGroups.update(group, { displayName: 'staff' }, members, LARGEST)
+  const token = { authDomainId, tokenName: 't', ipSource: [], createdAt: LARGEST, lastAddress: 'a' }
+  await store.scimTokens.create(token, Uint8Array.of(0, 251), 1)
 }
 
 /** Fills all tables. */
