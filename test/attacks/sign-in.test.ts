@@ -351,7 +351,7 @@ describeWithPeers('sign-in', PEERS, () => {
         passwordRequest(user, 'wrong'),
       )
       // The answer came before its question, which is asked for the first request: the second one is not read.
-      expect((await client.next(AUTH.success, AUTH.failure, AUTH.infoReq))[0]).toBe(AUTH.infoReq)
+      expect((await client.next(AUTH.success, AUTH.failure, AUTH.infoRequest))[0]).toBe(AUTH.infoRequest)
       client.send(sessionOpen(0))
       await client.untilClosed()
       expect(client.received.map((payload) => payload[0])).not.toContain(MSG.channelOpenConfirmation)
