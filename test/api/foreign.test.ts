@@ -146,7 +146,8 @@ describe('with it', () => {
       // Another user's checkout or request is visible to callers that may view sessions.
       const isOthers = /^\/(checkouts|approvals)/.test(one.path) && !mayUse('GET /sessions', profile)
       // Another user's second factors and certificates are visible to callers that may view users.
-      const isFactor = /\/(totp|certificates|securitykeys)$/.test(one.path) && !mayUse('GET /users/:ref', profile)
+      const isFactor =
+        /\/(totp|certificates|securitykeys)$/.test(one.path) && !mayUse('GET /users/:ref', profile)
       const isGone = isHidden || isOthers || isFactor
       expect(answer.status, one.route).toBe(isGone ? 404 : other)
       expect((await ask(one, as, NOBODYS)).status, one.route).toBe(404)
