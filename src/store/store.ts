@@ -529,8 +529,6 @@ export interface UserRepository extends Repository<User> {
   localAt(domainName: string): Promise<string | undefined>
   /** Notes a sign-in, once a minute. */
   noteSignIn(id: Id, now: number): Promise<void>
-  /** Returns when the last one was noted, in milliseconds since the epoch. */
-  lastSignIn(id: Id): Promise<number | undefined>
   setPasswordHash(id: Id, sealed: Uint8Array): Promise<void>
   /** Stores another hash of the same password, if `before` is still the stored one. */
   renewPasswordHash(id: Id, before: Uint8Array, sealed: Uint8Array): Promise<void>

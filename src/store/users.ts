@@ -193,10 +193,6 @@ export function userRepository({ db, newId }: StoreContext): UserRepository {
         .execute()
     },
 
-    async lastSignIn(id) {
-      return (await lastSignIns(db, id))[0]?.time
-    },
-
     async secretsOf(id) {
       const [row] = await hashOf(db, id)
       return row?.sealed_password_hash ? { passwordHash: row.sealed_password_hash } : {}
