@@ -93,7 +93,7 @@ test('no two fields have one name in a format', () => {
   }
 })
 
-/** What docs/events.md shows: the codes, and the fields, by their names in each format. */
+/** Returns the tables of docs/events.md: codes, and fields, by their names in each format. */
 function tables(): string {
   const address = (field: EventField, format: 'cef' | 'leef' | 'ecs'): string => {
     const [four, six] = ['192.0.2.1', '2001:db8::1']
