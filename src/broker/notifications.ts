@@ -34,7 +34,7 @@ export interface NotificationsDeps {
   isBarred?: Barred
 }
 
-/** What a trial has shown; undefined if there were too many. */
+/** Result of a trial; undefined if there were too many. */
 export type Trial = { ok: boolean; detail: string } | undefined
 
 export class Notifications {

@@ -103,7 +103,7 @@ export class NotificationSink implements Sink {
     return chosen
   }
 
-  /** What is said of a receiver that is down would be the next thing that it does not take. */
+  /** An event about a receiver that is down would be the next one that it does not take. */
   #isAboutItself({ code, fields }: StoredEvent): boolean {
     return code.startsWith('sink.') && fields.object_type === this.type && fields.object === this.address
   }

@@ -69,7 +69,7 @@ class Mails:
 
 
 def authenticate(server, session, envelope, mechanism, data):
-    return AuthResult(success=data.password == b"mail-password", auth_data=data)
+    return AuthResult(success=data.password == b"mail-password", handled=False, auth_data=data)
 
 
 class Mailbox(Controller):

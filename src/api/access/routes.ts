@@ -90,7 +90,7 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   ...collection('/externalauths', 'profiles'),
   // A trial may prove a password: so it needs the right to set the server.
   'POST /externalauths/:ref/test': needs('profiles', 'modify'),
-  // What happens goes out by these.
+  // Events leave the bastion by these.
   ...collection('/notifications', 'profiles'),
   'POST /notifications/:ref/test': needs('profiles', 'modify'),
   ...collection('/authdomains', 'profiles'),

@@ -101,7 +101,7 @@ export function notificationResource(context: ResourceContext) {
     request: ApiRequest,
     own?: Notification,
   ): Promise<Change> => {
-    // What happened in sessions goes to the receiver.
+    // Events of sessions go to the receiver.
     requireRight(request, 'sessions', 'view')
     refuseForeign(body, type)
     const wanted = body.notification_name
