@@ -10,7 +10,7 @@ import type { Sink } from '../audit/sink.ts'
 import type { Maker } from '../audit/sinks/formats/cef.ts'
 import { NOTIFICATION_SECRETS, type Notification } from '../model/notifications.ts'
 import type { Secret } from '../model/secret.ts'
-import { type Barred, isGuarded, isOwnOrGuarded } from '../notifications/addresses.ts'
+import { isGuarded, isOwnOrGuarded } from '../notifications/addresses.ts'
 import { MailSender } from '../notifications/mail.ts'
 import { openNotification } from '../notifications/secrets.ts'
 import type { NotificationSender } from '../notifications/sender.ts'
@@ -30,8 +30,6 @@ export interface NotificationsDeps {
   /** Milliseconds since the epoch. */
   now: () => number
   onError: (error: Error) => void
-  /** Addresses that a webhook may not have. Absent for the machine's own, and those of metadata services. */
-  isBarred?: Barred
 }
 
 /** Result of a trial; undefined if there were too many. */
@@ -95,11 +93,11 @@ export class Notifications {
   }
 
   async #senderOf(notification: Notification): Promise<NotificationSender> {
-    const { maker, now, isBarred } = this.#deps
+    const { maker, now } = this.#deps
     const secret = await this.#secretOf(notification)
     if (notification.type === 'WEBHOOK') {
       const { options } = notification
-      return new WebhookSender({ options, secret, maker: maker(), now, isBarred: isBarred ?? isOwnOrGuarded })
+      return new WebhookSender({ options, secret, maker: maker(), now, isBarred: isOwnOrGuarded })
     }
     const { options } = notification
     return new MailSender({ options, secret, hostname: maker().hostname, isBarred: isGuarded })
