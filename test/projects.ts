@@ -55,6 +55,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/gate/{certificates,target-tickets,touched,withdrawn}.test.ts',
     'test/identity/methods/**/*.test.ts',
     'test/kerberos/peers.test.ts',
+    'test/notifications/receivers.test.ts',
     'test/identity/{certificate,chain,external,host-certificate,person-keys,public-key,revocation}.test.ts',
     'test/pages/**/*.test.ts',
     'test/peers/**/*.test.ts',

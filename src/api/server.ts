@@ -66,6 +66,7 @@ import { registerHostKeys } from './resources/host-keys.ts'
 import { registerInvitations } from './resources/invitations.ts'
 import { registerLive } from './resources/live.ts'
 import { registerMatches } from './resources/matches.ts'
+import { registerNotifications } from './resources/notifications.ts'
 import { registerOwnSignIns } from './resources/own-sign-ins.ts'
 import { registerPasswordChangePolicies } from './resources/password-change-policies.ts'
 import { registerPersons } from './resources/persons.ts'
@@ -130,6 +131,7 @@ const RESOURCES = [
   registerTimeframes,
   registerExternalAuths,
   registerAuthDomains,
+  registerNotifications,
   registerSignInTrials,
   registerPersons,
   registerScimTokens,

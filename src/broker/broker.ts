@@ -84,6 +84,7 @@ import {
   startMetrics,
   type UploadFigures,
 } from './metrics.ts'
+import { Notifications } from './notifications.ts'
 import { Outage } from './outage.ts'
 import { Predecessors } from './predecessors.ts'
 import { openProxyHeaders } from './proxy-headers.ts'
@@ -138,6 +139,7 @@ export class Broker {
   readonly #outage: Outage
   readonly #feeds: Feeds
   readonly #accounting: Accounting
+  readonly #notifications: Notifications
   #accountings: NodeJS.Timeout | undefined
   readonly #metrics: Metrics
   readonly #proxyHeaders: ProxyHeaders
@@ -243,7 +245,14 @@ export class Broker {
       audit: this.#audit,
       octets: () => this.#gate.octets(),
       now: Date.now,
-      onError: (error) => this.#onAccountingError(error),
+      onError: (error) => this.#onReceiverError(error),
+    })
+    this.#notifications = new Notifications({
+      ...parts,
+      audit: this.#audit,
+      maker: () => ({ hostname: this.#config.hostname, version: options.version }),
+      now: Date.now,
+      onError: (error) => this.#onReceiverError(error),
     })
     this.#uploader = this.#makeUploader()
     this.#metrics = createMetrics({
@@ -425,7 +434,7 @@ export class Broker {
     // After a restore, receivers begin at the row that it noted.
     const since = (await readRestoreNote(this.#parts.store.settings))?.row
     await this.#feeds.open(await this.#sinksOf(config), since)
-    this.#accountings = setInterval(() => this.#lookAtAccounting(), ACCOUNTING_LOOK_MS).unref()
+    this.#accountings = setInterval(() => this.#lookAtReceivers(), ACCOUNTING_LOOK_MS).unref()
     if (!nativeCryptoAvailable()) {
       logger.warn(
         "ssh2's native crypto is not built for this Node: SSH runs at less than half its speed. Install a C++ compiler " +
@@ -739,6 +748,7 @@ export class Broker {
       rotation: this.#rotation,
       identities: this.#parts.identities,
       shownTickets: this.#parts.shownTickets,
+      notifications: this.#notifications,
       trials: new Trials({ store: this.#parts.store, registry: this.#parts.methods, now: Date.now }),
       bearers: this.#parts.bearers,
       federated: this.#parts.federated,
@@ -832,21 +842,23 @@ export class Broker {
       ...syslog.map((target) => new SyslogSink({ target, origin, unacknowledged })),
       ...traps,
       ...(await this.#accounting.sinks()),
+      ...(await this.#notifications.sinks()),
     ]
   }
 
-  /** Replaces the receivers if the objects of accounting were changed, by the API or by another process. */
-  #lookAtAccounting(): void {
+  /** Replaces the receivers if their objects in the store were changed, by the API or by another process. */
+  #lookAtReceivers(): void {
     const looked = this.#reloading.then(async () => {
-      if (this.#isLeaving || this.#parts.store.reach.away || !(await this.#accounting.hasChanged())) return
+      if (this.#isLeaving || this.#parts.store.reach.away) return
+      if (!(await this.#accounting.hasChanged()) && !(await this.#notifications.hasChanged())) return
       await this.#feeds.replace(await this.#sinksOf(this.#config))
     })
-    this.#reloading = looked.catch((error: Error) => this.#onAccountingError(error))
+    this.#reloading = looked.catch((error: Error) => this.#onReceiverError(error))
   }
 
-  #onAccountingError(error: Error): void {
+  #onReceiverError(error: Error): void {
     if (this.#parts.store.reach.away) return
-    this.#options.logger.error({ error }, 'the servers of accounting could not be set up, or told about')
+    this.#options.logger.error({ error }, 'a receiver of events could not be set up, or told about')
   }
 
   /**

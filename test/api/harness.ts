@@ -215,6 +215,7 @@ export async function startHarness(
     }),
     factors,
     securityKeys,
+    notifications: { try: async () => ({ ok: true, detail: 'the receiver has taken it' }) },
     trials: new Trials({ store, registry, now: () => clock.now }),
     audit: heardAudit,
     sessionControl: {

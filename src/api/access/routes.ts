@@ -90,6 +90,9 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   ...collection('/externalauths', 'profiles'),
   // A trial may prove a password: so it needs the right to set the server.
   'POST /externalauths/:ref/test': needs('profiles', 'modify'),
+  // Events leave the bastion by these.
+  ...collection('/notifications', 'profiles'),
+  'POST /notifications/:ref/test': needs('profiles', 'modify'),
   ...collection('/authdomains', 'profiles'),
   'POST /authdomains/:ref/test': needs('profiles', 'modify'),
   ...collection('/authdomains/:domain/mappings', 'profiles'),

@@ -9,7 +9,7 @@ import type {
   FastifyTypeProvider,
   FastifyTypeProviderDefault,
 } from 'fastify'
-import type { Audit } from '../../audit/events/catalogue.ts'
+import type { Audit, AuditEvent } from '../../audit/events/catalogue.ts'
 import type { Contents } from '../../contents/contents.ts'
 import type { Approvals } from '../../gate/approvals.ts'
 import type { ReleaseAnswer } from '../../gate/elsewhere.ts'
@@ -31,6 +31,7 @@ import type { SecondFactors } from '../../identity/second-factor/second-factors.
 import type { SecurityKeys } from '../../identity/second-factor/security-keys.ts'
 import type { ShownTickets } from '../../identity/shown-tickets.ts'
 import type { Trials } from '../../identity/trials.ts'
+import type { Notification } from '../../model/notifications.ts'
 import type { Id } from '../../model/objects.ts'
 import type { Deletion } from '../../recording-service/deletion.ts'
 import type { RecordingExports } from '../../recording-service/exports.ts'
@@ -92,6 +93,10 @@ export interface ApiDeps {
   providerSessions: ProviderSessions
   shownTickets: Pick<ShownTickets, 'areTaken' | 'negotiate'>
   trials: Pick<Trials, 'ofAuth' | 'ofDomain'>
+  notifications: {
+    /** Sends one event now. Returns undefined for a notification that was tried too often. */
+    try(notification: Notification, event: AuditEvent): Promise<{ ok: boolean; detail: string } | undefined>
+  }
   factors: Pick<SecondFactors, 'statusOf' | 'begin' | 'confirm' | 'isCode' | 'renew' | 'remove'>
   securityKeys: Pick<SecurityKeys, 'list' | 'creation' | 'add' | 'remove'>
   passwords: Pick<PasswordHasher, 'hash' | 'policy'>
