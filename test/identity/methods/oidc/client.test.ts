@@ -1,4 +1,4 @@
-/** How the bastion proves itself to an issuer by a key: what its assertions say, read by jose. */
+/** Assertions by which the bastion proves itself to an issuer, read by jose. */
 import { createHash, generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { decodeProtectedHeader, importSPKI, jwtVerify } from 'jose'
 import { generate } from 'selfsigned'

@@ -1,4 +1,4 @@
-/** Opaque access tokens: what the issuer says of them (RFC 7662), and what one can say that is wrong. */
+/** Opaque access tokens: answers of an issuer about them (RFC 7662), sound and wrong ones. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'

@@ -1,4 +1,4 @@
-/** What is remembered of tokens: of each its own answer, for a while, and of a limited number. */
+/** Answers about tokens that are remembered: each for its own token, for a while, and a limited number. */
 import { expect, test } from 'vitest'
 import { TokenCache } from '../../../../src/identity/methods/oidc/token-cache.ts'
 
