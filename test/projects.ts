@@ -111,6 +111,7 @@ export function filesOf(name: ProjectName): { include: string[]; exclude: string
 export const ALSO_ON_POSTGRES = {
   include: [
     'test/api/{checkout,concurrency,logins,objects,passwords,policies,provisioning,session}.test.ts',
+    'test/api/scim/provisioning.test.ts',
     'test/attacks/{api-keys,evidence,withdrawn}.test.ts',
     'test/backup/{postgres,replaced}.test.ts',
     'test/docs/{moving,readme}.test.ts',
@@ -121,6 +122,6 @@ export const ALSO_ON_POSTGRES = {
   ],
   exclude: [
     'test/store/engine/{dialect,kept-query,reading,reading-spool}.test.ts',
-    'test/store/{changes,factory-policies,indexes,long-search,plans,sqlite}.test.ts',
+    'test/store/{changes,factory-policies,indexes,long-search,plans,scim-groups,sqlite}.test.ts',
   ],
 }
