@@ -8,7 +8,7 @@ import { createSecureContext } from 'node:tls'
 import { nativeCryptoAvailable, requirePatchedSsh2 } from '../../proxies/ssh/transport/ssh2.ts'
 import { Drawer } from '../../recordings/show/screens/drawer.ts'
 import { TAKEOVER } from '../accounting/record.ts'
-import type { Api } from '../api/http/deps.ts'
+import type { Api, Obstacle } from '../api/http/deps.ts'
 import { createApi } from '../api/server.ts'
 import { auditAnchor } from '../audit/anchor.ts'
 import type { StoredEvent } from '../audit/chain.ts'
@@ -780,6 +780,7 @@ export class Broker {
         request: (method, route, status, seconds) =>
           this.#metrics.apiRequests.observe({ method, route, status }, seconds),
       },
+      obstacles: () => this.#obstacles(),
       version: this.#options.version,
     })
     const bound = await this.#bind('https', listen.https, async (host, port) => {
@@ -787,6 +788,14 @@ export class Broker {
       return this.#api!.server.address() as { address: string; port: number }
     })
     this.#options.say(`https    https://${place(bound)}/api/doc/Usage.html`)
+  }
+
+  #obstacles(): Obstacle[] {
+    return [
+      ...(this.#state === 'starting' || this.#state === 'serving' ? [] : ['stopping' as const]),
+      ...(this.#parts.store.reach.away ? ['database' as const] : []),
+      ...(this.#space.isFull ? ['recordings' as const] : []),
+    ]
   }
 
   /** Returns the indexer's option for the contents of recordings, if the broker can open them. */

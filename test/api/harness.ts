@@ -270,6 +270,7 @@ export async function startHarness(
     tls: { cert, key },
     logger,
     metrics: undefined,
+    obstacles: () => [],
     version: '0.0.0',
     ...more,
   })

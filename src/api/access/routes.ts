@@ -191,6 +191,8 @@ export type PageNeed =
 /** `METHOD /path` of each page, which is beside the API. */
 export const PAGES: Readonly<Record<string, PageNeed>> = {
   'GET /': 'public',
+  'GET /healthz': 'public',
+  'GET /readyz': 'public',
   'GET /pages/style.css': 'public',
   'GET /pages/icon.svg': 'public',
   'GET /pages/key.js': 'public',

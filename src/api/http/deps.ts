@@ -70,6 +70,14 @@ export interface SessionControl {
   review(): Promise<void>
 }
 
+/** A cause for which new sessions and sign-ins are refused. */
+export type Obstacle =
+  /** The broker is stopping. */
+  | 'stopping'
+  | 'database'
+  /** The volume of the recordings is full. */
+  | 'recordings'
+
 export interface ApiMetrics {
   /** Counts an answered request; `route` is the pattern, never the path. */
   request(method: string, route: string, status: number, seconds: number): void
@@ -127,6 +135,8 @@ export interface ApiDeps {
   trustedProxies: () => readonly string[]
   logger: FastifyBaseLogger
   metrics: ApiMetrics | undefined
+  /** Returns why new sessions are refused now; empty if they are not. */
+  obstacles: () => readonly Obstacle[]
   /** The product's version, for `/version`. */
   version: string
 }
