@@ -109,7 +109,7 @@ export function filesOf(name: ProjectName): { include: string[]; exclude: string
  */
 export const ALSO_ON_POSTGRES = {
   include: [
-    'test/api/{checkout,concurrency,csv,logins,objects,passwords,policies,provisioning,session}.test.ts',
+    'test/api/{checkout,concurrency,csv,events,logins,objects,passwords,policies,provisioning,session}.test.ts',
     'test/attacks/{api-keys,evidence,withdrawn}.test.ts',
     'test/backup/{postgres,replaced}.test.ts',
     'test/docs/{moving,readme}.test.ts',
