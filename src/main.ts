@@ -27,6 +27,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   checkout: async () => (await import('./commands/checkout.ts')).checkout,
   checkin: async () => (await import('./commands/checkout.ts')).checkin,
   login: async () => (await import('./commands/login.ts')).login,
+  events: async () => (await import('./commands/events.ts')).events,
   sessions: async () => (await import('./commands/sessions.ts')).sessions,
   secret: async () => (await import('./commands/secret.ts')).secret,
   admin: async () => (await import('./commands/admin.ts')).adminResets,
