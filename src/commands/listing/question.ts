@@ -4,7 +4,7 @@ import { type Invocation, textOption, UsageError } from '../command.ts'
 import { REMOTE_OPTIONS } from '../remote.ts'
 import { timesBetween } from './times.ts'
 
-/** `--user` asks for the sessions of a user; who asks is `--as`. */
+/** Asks for what a user did by `--user`, and in the name of a user by `--as`. */
 export const LISTING_OPTIONS = {
   ...REMOTE_OPTIONS,
   as: { type: 'string' },

@@ -43,7 +43,7 @@ function isListed(one: unknown): one is ListedSession {
   return TEXTS.every((name) => typeof fields[name] === 'string')
 }
 
-/** Returns the expression; `contents`: what a text is looked for in. */
+/** Returns the expression; a text is looked for in `contents`. */
 function expressionOf(
   invocation: Invocation,
   { isRecorded }: SessionQuestion,

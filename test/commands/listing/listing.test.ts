@@ -1,4 +1,4 @@
-/** What listings ask, and how they print what they find. */
+/** Listings: their questions, and the form of their answers. */
 import { describe, expect, test } from 'vitest'
 import { UsageError } from '../../../src/commands/command.ts'
 import { conditionsOf, limitOption, quoted } from '../../../src/commands/listing/question.ts'
