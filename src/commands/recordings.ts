@@ -21,7 +21,7 @@ import { gatherEvidence } from '../recording-service/evidence.ts'
 import { CONTENT_FIELDS } from '../search/words.ts'
 import { type Beside, besideBroker } from './beside.ts'
 import { type Command, type Invocation, textOption, UsageError } from './command.ts'
-import { isRemote, LISTING_OPTIONS } from './listing/question.ts'
+import { isRemote, LISTING_OPTIONS, refuseListingOptions } from './listing/question.ts'
 import {
   type ListedSession,
   localSessions,
@@ -70,6 +70,7 @@ export const recordings: Command = {
       printRecorded(await remoteSessions(invocation, RECORDED), invocation)
       return 0
     }
+    if (action !== 'list') refuseListingOptions(invocation, action ?? '', LISTING_ONLY)
     const work = plan(session, invocation)
     const file = textOption(invocation, 'identity')
     const identity = file === undefined ? undefined : readIdentity(file)
@@ -79,6 +80,7 @@ export const recordings: Command = {
 
 const RECORDED: SessionQuestion = { isRecorded: true }
 /** Options that ask for sessions, which the files of recordings do not answer. */
+const LISTING_ONLY = Object.keys(LISTING_OPTIONS).filter((name) => name !== 'json')
 const FILTERS = ['user', 'target', 'from', 'to', 'text', 'limit'] as const
 
 const COLUMNS: readonly Column<ListedSession>[] = [

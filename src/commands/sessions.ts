@@ -1,7 +1,7 @@
 /** `sallyport sessions`: see running and past sessions, here or by a broker's API; end one, and suspend or resume one's input, by the API. */
 import { besideBroker } from './beside.ts'
 import { type Command, type Invocation, textOption, UsageError } from './command.ts'
-import { isRemote, LISTING_OPTIONS } from './listing/question.ts'
+import { isRemote, LISTING_OPTIONS, refuseListingOptions } from './listing/question.ts'
 import { type ListedSession, localSessions, remoteSessions } from './listing/sessions.ts'
 import { type Column, printListing } from './listing/table.ts'
 import { Remote } from './remote.ts'
@@ -64,6 +64,7 @@ export const sessions: Command = {
       await list(invocation)
       return 0
     }
+    refuseListingOptions(invocation, action)
     if (!wantsReason && action !== 'resume') throw new UsageError(`expected ${FORM}`)
     const path = `/sessions/${encodeURIComponent(id ?? '')}/${action}`
     await new Remote(invocation).post(path, wantsReason ? { reason } : {})

@@ -54,7 +54,11 @@ export function auditSearchRepository({ db }: StoreContext): AuditSearchReposito
       const given = after?.first !== undefined && after.last !== undefined
       const within = given ? { first: after.first!, last: after.last! } : await ends(search.condition)
       if (!within) return
-      const { first, last } = within
+      // The place comes from a client.
+      const whole = given ? await ends(undefined) : within
+      if (!whole) return
+      const first = Math.max(within.first, whole.first)
+      const last = Math.min(within.last, whole.last)
       const size = isIndexed(search.condition) ? INDEXED_STRETCH : STRETCH
       const begin = newestFirst ? last : first
       const next = after === undefined ? begin : after.row + (newestFirst ? -1 : 1)

@@ -167,6 +167,20 @@ describe('pages', () => {
     expect(next.headers['x-next-cursor']).toBeUndefined()
   })
 
+  it('end with the log, whatever place a client names', async () => {
+    const cursor = '1.1.999999999999999'
+    const { status, text } = await h.call(
+      'GET',
+      `/events?limit=-1&sort=sequence&text=nowhere&cursor=${cursor}`,
+      {
+        cookie,
+        headers: LINES,
+      },
+    )
+    expect([status, text]).toEqual([200, ''])
+    expect((await ask('limit=0')).body).toEqual([])
+  })
+
   it('have the fields that were asked for', async () => {
     expect((await ask('event=command&fields=user,event,size')).body).toEqual([
       { user: 'ops1', event: 'command' },

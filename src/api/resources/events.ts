@@ -245,6 +245,7 @@ async function pageOf(
   limit: number,
 ): Promise<{ rows: AuditRow[]; next?: AuditPlace }> {
   const rows: AuditRow[] = []
+  if (limit === 0) return { rows }
   let begin: number | undefined
   for await (const { rows: found, place, isLast } of store.auditSearch.search(search)) {
     begin ??= search.after?.row ?? (search.newestFirst ? place.last : place.first)

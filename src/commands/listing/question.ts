@@ -4,15 +4,19 @@ import { type Invocation, textOption, UsageError } from '../command.ts'
 import { REMOTE_OPTIONS } from '../remote.ts'
 import { timesBetween } from './times.ts'
 
-/** Asks for what a user did by `--user`, and in the name of a user by `--as`. */
-export const LISTING_OPTIONS = {
-  ...REMOTE_OPTIONS,
+const FILTERS = {
   as: { type: 'string' },
   target: { type: 'string' },
   from: { type: 'string' },
   to: { type: 'string' },
   text: { type: 'string' },
   limit: { type: 'string' },
+} as const satisfies ParseArgsOptionsConfig
+
+/** Asks for what a user did by `--user`, and in the name of a user by `--as`. */
+export const LISTING_OPTIONS = {
+  ...REMOTE_OPTIONS,
+  ...FILTERS,
   json: { type: 'boolean' },
 } as const satisfies ParseArgsOptionsConfig
 
@@ -70,6 +74,16 @@ export function conditionsOf(invocation: Invocation, time: string, now = Date.no
     ...(from === undefined ? [] : [`${time}>=${at(from)}`]),
     ...(before === undefined ? [] : [`${time}<${at(before)}`]),
   ]
+}
+
+/** Refuses options of listings for other actions, which would ignore them. @throws UsageError */
+export function refuseListingOptions(
+  { options }: Invocation,
+  action: string,
+  names = Object.keys(FILTERS),
+): void {
+  const given = names.find((name) => options[name] !== undefined)
+  if (given !== undefined) throw new UsageError(`--${given} goes with list, not with ${action}`)
 }
 
 /** @throws UsageError */
