@@ -92,7 +92,7 @@ export interface ApiDeps {
   providerSessions: ProviderSessions
   shownTickets: Pick<ShownTickets, 'areTaken' | 'negotiate'>
   trials: Pick<Trials, 'ofAuth' | 'ofDomain'>
-  factors: Pick<SecondFactors, 'statusOf' | 'begin' | 'confirm' | 'isCode' | 'renew' | 'remove'>
+  factors: Pick<SecondFactors, 'statusOf' | 'begin' | 'confirm' | 'isCode' | 'release' | 'renew' | 'remove'>
   securityKeys: Pick<SecurityKeys, 'list' | 'creation' | 'add' | 'remove'>
   passwords: Pick<PasswordHasher, 'hash' | 'policy'>
   /** Certifies SSH keys of users. */
