@@ -30,6 +30,7 @@ export const PEER_PACKAGES = [
   'python3-asyncssh',
   'python3-pexpect',
   'rsyslog',
+  'rsyslog-gnutls',
   'snmptrapd',
   'snmp',
   'smitools',

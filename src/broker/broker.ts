@@ -822,7 +822,8 @@ export class Broker {
   }
 
   async #sinksOf({ syslog, snmp, hostname }: Config): Promise<Sink[]> {
-    const origin = { hostname, processId: process.pid, enterprise: snmp.enterprise }
+    const { version } = this.#options
+    const origin = { hostname, version, processId: process.pid, enterprise: snmp.enterprise }
     const unacknowledged = this.#unacknowledged
     const traps = snmp.traps.length > 0 ? await snmpSinks(snmp) : []
     return [

@@ -6,7 +6,7 @@
 import { closest, distance } from 'fastest-levenshtein'
 import type { TSchema } from 'typebox'
 import Value from 'typebox/value'
-import { LATER_KEYS, LATER_VALUES } from './schema.ts'
+import { LATER_KEYS } from './schema.ts'
 
 export interface Problem {
   path: (string | number)[]
@@ -126,12 +126,6 @@ class Checker {
 
   #expected(node: Node, value: unknown, path: (string | number)[], hidden: boolean): void {
     const secret = hidden || node.secret === true
-    const later = LATER_VALUES[generic(path)]
-    if (typeof value === 'string' && later?.test(value)) {
-      const expected = `use ${node.title ?? 'another value'}`
-      this.problems.push({ path, message: `this value is not available yet in this release: ${expected}` })
-      return
-    }
     const expected = node.title ?? (node.type === 'object' ? 'a map of keys' : (node.type ?? 'another value'))
     this.problems.push({ path, message: `expected ${expected}, got ${describe(value, secret)}` })
   }

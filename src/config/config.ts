@@ -42,13 +42,19 @@ export interface DnsServer {
   port: number
 }
 
+/** Form of what a syslog message says; its header is always that of RFC 5424. */
+export const SYSLOG_FORMATS = ['rfc5424', 'cef', 'leef', 'ecs'] as const
+export type SyslogFormat = (typeof SYSLOG_FORMATS)[number]
+
 export interface SyslogTarget {
   host: string
   port: number
   transport: 'udp' | 'tcp' | 'tls'
-  format: 'rfc5424'
+  format: SyslogFormat
   /** PEM file with the receiver's authorities; absent: the system's. */
   ca?: string
+  /** PEM files with the certificate that the receiver is shown, and its key. */
+  client?: { certificate: string; key: string }
 }
 
 export type TrapTarget = { host: string; port: number; inform: boolean } & (

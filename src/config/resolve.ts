@@ -187,16 +187,23 @@ class Resolver {
   }
 
   syslog(sink: ConfigFile['syslog'][number], i: number): SyslogTarget {
-    const { host, transport, format, ca } = sink
-    if (ca !== undefined && transport !== 'tls') {
-      this.fail(['syslog', i, 'ca'], `a certificate is of use with transport tls only, got ${transport}`)
+    const { host, transport, format, ca, certificate, key } = sink
+    for (const [name, file] of Object.entries({ ca, certificate, key })) {
+      if (file !== undefined && transport !== 'tls')
+        this.fail(['syslog', i, name], `a certificate is of use with transport tls only, got ${transport}`)
     }
+    if ((certificate === undefined) !== (key === undefined)) {
+      this.fail(['syslog', i], 'certificate and key belong together: give both, or none')
+    }
+    if (key !== undefined) this.secretFiles.add(this.path(key))
     return {
       host,
       port: sink.port ?? (transport === 'tls' ? SYSLOG_TLS_PORT : SYSLOG_PORT),
       transport,
       format,
       ...(ca === undefined ? {} : { ca: this.path(ca) }),
+      ...(certificate !== undefined &&
+        key !== undefined && { client: { certificate: this.path(certificate), key: this.path(key) } }),
     }
   }
 

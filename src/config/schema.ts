@@ -7,6 +7,7 @@
  */
 import Type, { type Static } from 'typebox'
 import { LEAST_MIN_LENGTH, MIN_LENGTH, MOST_MIN_LENGTH } from '../model/password-length.ts'
+import { SYSLOG_FORMATS } from './config.ts'
 import { Listen } from './listeners.ts'
 import { DURATION_PATTERN, SIZE_PATTERN } from './units.ts'
 import { closed, Host, MAX_NETWORKS, NetworkText, Path } from './values.ts'
@@ -114,12 +115,18 @@ const Syslog = Type.Object(
       description:
         'udp can lose messages; tcp and tls queue them while the receiver is down. A message has at most 8 KB',
     }),
-    format: Choice(['rfc5424'], { default: 'rfc5424', description: 'form of the message' }),
+    format: Choice(SYSLOG_FORMATS, {
+      default: 'rfc5424',
+      description:
+        'form of what a message says, after the header of RFC 5424: structured data and a sentence (rfc5424), CEF, LEEF 2.0, or JSON with the names of the Elastic Common Schema (ecs)',
+    }),
     ca: Type.Optional(
       Path('tls: certificates (PEM) to check the receiver with; default: those of the system'),
     ),
+    certificate: Type.Optional(Path('tls: the certificate chain (PEM) that the receiver is shown; with key')),
+    key: Type.Optional(Path('tls: the private key (PEM) of certificate')),
   },
-  { ...closed, title: 'a syslog receiver: { host, port, transport, format, ca }' },
+  { ...closed, title: 'a syslog receiver: { host, port, transport, format, ca, certificate, key }' },
 )
 
 const Trap = Type.Object(
@@ -458,8 +465,3 @@ export type ConfigFile = Static<typeof ConfigSchema>
 
 /** Keys of later releases, as full paths without list positions. */
 export const LATER_KEYS: readonly string[] = ['snmp.agent']
-
-/** Values of later releases, by their key. */
-export const LATER_VALUES: Readonly<Record<string, RegExp>> = {
-  'syslog.format': /^(cef|leef)$/,
-}

@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { cleanFields } from '../../src/audit/events/clean.ts'
 import { EVENT_FIELDS, type EventFields } from '../../src/audit/events/fields.ts'
-import { MAX_MESSAGE, rfc5424 } from '../../src/audit/sinks/rfc5424.ts'
+import { MAX_MESSAGE, syslogMessage } from '../../src/audit/sinks/formats/message.ts'
 
-const origin = { hostname: 'bastion.example.com', processId: 42, enterprise: 32473 }
+const origin = { hostname: 'bastion.example.com', version: '1.2.3', processId: 42, enterprise: 32473 }
 const time = Date.UTC(2026, 10, 20, 18, 30, 0, 7)
 const event = (fields: EventFields) => ({ sequence: 1, time, code: 'auth.failure', fields }) as const
 
@@ -35,7 +35,7 @@ describe('a message', () => {
       method: 'password',
       reason: 'wrong',
     }
-    expect(rfc5424(event(fields), origin).toString()).toBe(
+    expect(syslogMessage(event(fields), origin).toString()).toBe(
       '<84>1 2026-11-20T18:30:00.007Z bastion.example.com sallyport 42 auth.failure ' +
         '[sallyport@32473 sequence="1" user="ops1" client_ip="192.0.2.7" client_port="50022" method="password" reason="wrong"] ' +
         'ops1 from 192.0.2.7 could not sign in by password: wrong',
@@ -43,17 +43,17 @@ describe('a message', () => {
   })
 
   test('escapes quote, backslash and bracket, and nothing else', () => {
-    const text = rfc5424(event({ user: 'a"b\\c]d[e=f' }), origin).toString()
+    const text = syslogMessage(event({ user: 'a"b\\c]d[e=f' }), origin).toString()
     expect(text).toContain(String.raw`user="a\"b\\c\]d[e=f"]`)
   })
 
   test('begins its sentence with a byte order mark only when it is not ASCII', () => {
-    expect(rfc5424(event({ user: 'plain' }), origin).toString()).not.toContain('\ufeff')
-    expect(rfc5424(event({ user: 'Élodie' }), origin).toString()).toContain('] \ufeffÉlodie')
+    expect(syslogMessage(event({ user: 'plain' }), origin).toString()).not.toContain('\ufeff')
+    expect(syslogMessage(event({ user: 'Élodie' }), origin).toString()).toContain('] \ufeffÉlodie')
   })
 
   test('has empty structured data where there are no fields, and no host name where it is none', () => {
-    expect(rfc5424(event({}), { ...origin, hostname: 'é \n' }).toString()).toContain(
+    expect(syslogMessage(event({}), { ...origin, hostname: 'é \n' }).toString()).toContain(
       'Z - sallyport 42 auth.failure [sallyport@32473 sequence="1"] ',
     )
   })
@@ -74,7 +74,7 @@ describe('a message', () => {
     fc.assert(
       fc.property(fields, (raw) => {
         const clean = cleanFields(raw as EventFields)
-        const message = rfc5424(event(clean), origin)
+        const message = syslogMessage(event(clean), origin)
         expect(message.length).toBeLessThanOrEqual(MAX_MESSAGE)
         const read = parse(message)
         expect(read).toMatchObject({ priority: 84, code: 'auth.failure', id: 'sallyport@32473' })
@@ -88,7 +88,7 @@ describe('a message', () => {
   test('is within its bound with every field at its longest', () => {
     for (const character of [']', '日', 'x']) {
       const fields = Object.fromEntries(EVENT_FIELDS.map((field) => [field, character.repeat(2048)]))
-      const message = rfc5424(event(cleanFields(fields as EventFields)), origin)
+      const message = syslogMessage(event(cleanFields(fields as EventFields)), origin)
       expect(message.length).toBeLessThanOrEqual(MAX_MESSAGE)
       expect(parse(message)).toBeDefined()
     }

@@ -19,8 +19,9 @@ import { describeWithPeers } from '../peers/program.ts'
 import { type Rsyslog, type SyslogMessage, startRsyslog } from '../peers/rsyslog.ts'
 import { EVENT_CODES } from './codes.ts'
 import { type Fed, feeding, hurried, removeFolders, until } from './feeding.ts'
+import { readCef, readEcs, readLeef } from './readers.ts'
 
-const origin = { hostname: 'bastion.example.com', processId: 42, enterprise: 32473 }
+const origin = { hostname: 'bastion.example.com', version: '1.2.3', processId: 42, enterprise: 32473 }
 const strings = (fields: EventFields) =>
   Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, String(value)]))
 const unacknowledged = await openUnacknowledged()
@@ -66,7 +67,16 @@ function expectWhole(received: number[], end: number): void {
   expect(highest).toBe(end)
 }
 
-describeWithPeers('a real rsyslogd', ['rsyslogd'], () => {
+const certificate = (name: string) =>
+  generate([{ name: 'commonName', value: name }], {
+    keyType: 'ec',
+    extensions: [
+      { name: 'basicConstraints', cA: true },
+      { name: 'subjectAltName', altNames: [{ type: 7, ip: '127.0.0.1' }] },
+    ],
+  })
+
+describeWithPeers('a real rsyslogd', ['rsyslogd', 'rsyslog-gnutls'], () => {
   let rsyslog: Rsyslog
   beforeEach(async () => {
     rsyslog = await startRsyslog()
@@ -103,38 +113,46 @@ describeWithPeers('a real rsyslogd', ['rsyslogd'], () => {
     expect(one.events('sink.down').map(({ fields }) => fields.user)).toEqual(['ops1'])
   })
 
+  const hostile = [
+    'root"] [forged@1 user="admin"] x',
+    'a\\',
+    'a\\"',
+    ']',
+    '"',
+    '|',
+    'x suser=admin',
+    'x\tusrName=admin',
+    '","user":{"name":"admin"},"x":"',
+    "' OR 1=1",
+    'x\n<86>1 2026-11-20T00:00:00Z bastion sallyport 1 auth.success [sallyport@32473 user="admin"] admin signed in',
+    '20 <86>1 - - sallyport - auth.success - x',
+    '\u0000\u0001\u001b]0;title\u0007\u009b31m\u007f',
+    '\u202etxt.exe\u2028\ufeff',
+    'Élodie 日本 🔑',
+    '\ud800',
+    '%s%n $(reboot) `reboot` #{x} ;x',
+    'CEF:0|x|y|z|1|2|3|a=b',
+    'x'.repeat(64 * 1024),
+    ']'.repeat(5000),
+  ]
+  async function recordHostile(one: Fed): Promise<SyslogMessage[]> {
+    for (const value of hostile) {
+      const reason = value.length < 1000 ? { reason: value } : {}
+      await one.record('auth.failure', { user: value, method: 'password', ...reason })
+    }
+    await rsyslog.waitFor(hostile.length + 1)
+    await sleep(100)
+    // As many messages as events: no event began another message.
+    expect(rsyslog.messages()).toHaveLength(hostile.length + 1)
+    return rsyslog.messages().filter(({ msgid }) => msgid === 'auth.failure')
+  }
+
   // attack: log injection
   test.each(['udp', 'tcp'] as const)(
     'reads hostile values over %s as the values they are',
     async (transport) => {
       const one = await fedTo(rsyslog.port, { transport })
-      const hostile = [
-        'root"] [forged@1 user="admin"] x',
-        'a\\',
-        'a\\"',
-        ']',
-        '"',
-        '|',
-        "' OR 1=1",
-        'x\n<86>1 2026-11-20T00:00:00Z bastion sallyport 1 auth.success [sallyport@32473 user="admin"] admin signed in',
-        '20 <86>1 - - sallyport - auth.success - x',
-        '\u0000\u0001\u001b]0;title\u0007\u009b31m\u007f',
-        '\u202etxt.exe\u2028\ufeff',
-        'Élodie 日本 🔑',
-        '\ud800',
-        '%s%n $(reboot) `reboot` #{x} ;x',
-        'CEF:0|x|y|z|1|2|3|a=b',
-        'x'.repeat(64 * 1024),
-        ']'.repeat(5000),
-      ]
-      for (const value of hostile) {
-        const reason = value.length < 1000 ? { reason: value } : {}
-        await one.record('auth.failure', { user: value, method: 'password', ...reason })
-      }
-      const messages = await rsyslog.waitFor(hostile.length + 1)
-      await sleep(100)
-      // As many messages as events: no event began another message.
-      expect(rsyslog.messages()).toHaveLength(hostile.length + 1)
+      const messages = await recordHostile(one)
       for (const event of one.events('auth.failure')) {
         const found = messages.find(
           (message) => message['rfc5424-sd']?.['sallyport@32473']?.sequence === String(event.sequence),
@@ -150,6 +168,57 @@ describeWithPeers('a real rsyslogd', ['rsyslogd'], () => {
       }
     },
   )
+
+  // attack: log injection
+  test.each([
+    ['cef', (text: string) => readCef(text)?.extension, ['suser', 'reason', 'externalId']],
+    ['leef', (text: string) => readLeef(text)?.attributes, ['usrName', 'reason', 'sequence']],
+    ['ecs', readEcs, ['user.name', 'event.reason', 'event.sequence']],
+  ] as const)('passes hostile values in %s on as the values they are', async (format, read, names) => {
+    const one = await fedTo(rsyslog.port, { transport: 'tcp', format })
+    const messages = await recordHostile(one)
+    const told = messages.map(({ text }) => {
+      const values: Record<string, unknown> = read(text.replace(/^ /, '')) ?? {}
+      return names.map((name) => values[name] && String(values[name]))
+    })
+    expect(told).toEqual(
+      one
+        .events('auth.failure')
+        .map(({ fields: { user, reason }, sequence }) => [user, reason, String(sequence)]),
+    )
+  })
+
+  test('over TLS hears from a client with a certificate only', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'sallyport-syslog-'))
+    const write = (name: string, text: string) => {
+      writeFileSync(join(folder, name), text)
+      return join(folder, name)
+    }
+    const own = await certificate('receiver')
+    const client = await certificate('bastion')
+    await rsyslog.stop()
+    rsyslog = await startRsyslog(0, {
+      ca: write('ca.pem', own.cert + client.cert),
+      certificate: write('own.pem', own.cert),
+      key: write('own.key', own.private),
+      client: 'bastion',
+    })
+    const shown = { certificate: write('client.pem', client.cert), key: write('client.key', client.private) }
+    const target = { transport: 'tls', ca: join(folder, 'own.pem') } as const
+    const anonymous = await fedTo(rsyslog.tlsPort, target)
+    await anonymous.record('auth.success', { user: 'unseen' })
+    await until(() => anonymous.events('sink.down').length === 1)
+    const one = await fedTo(rsyslog.tlsPort, { ...target, client: shown, format: 'ecs' })
+    await one.record('auth.success', { user: 'seen' })
+    const messages = await rsyslog.waitFor(2)
+    await until(() => one.feed.position === last(one))
+    expect(messages.map(({ via, msgid }) => [via, msgid])).toEqual([
+      ['tls', 'sink.begin'],
+      ['tls', 'auth.success'],
+    ])
+    expect(anonymous.feed.position).toBe(0)
+    rmSync(folder, { recursive: true })
+  })
 
   test('gets over TCP what happened while it was away, and that is told once', async () => {
     // Less hurried: a receiver that closes slowly on a busy machine does not count as back for as long.
@@ -367,15 +436,6 @@ describe('a receiver over TLS', () => {
     folder = mkdtempSync(join(tmpdir(), 'sallyport-syslog-'))
   })
   afterEach(() => rmSync(folder, { recursive: true }))
-
-  const certificate = (name: string) =>
-    generate([{ name: 'commonName', value: name }], {
-      keyType: 'ec',
-      extensions: [
-        { name: 'basicConstraints', cA: true },
-        { name: 'subjectAltName', altNames: [{ type: 7, ip: '127.0.0.1' }] },
-      ],
-    })
 
   test('is believed only with a certificate that the given authority signed', async () => {
     const own = await certificate('receiver')

@@ -12,14 +12,14 @@ describe('a password', () => {
   it('is hashed by argon2id with the parameters in the hash', async () => {
     const hash = await passwords.hash(Secret.of('correct horse'))
     const [, salt = '', tag = ''] =
-      /^\$argon2id\$v=19\$m=47104,t=1,p=1\$([^$]{22})\$([^$]{43})$/.exec(hash) ?? []
+      /^\$argon2id\$v=19\$m=19456,t=2,p=1\$([^$]{22})\$([^$]{43})$/.exec(hash) ?? []
     const expected = argon2Sync('argon2id', {
       message: 'correct horse',
       nonce: Buffer.from(salt, 'base64'),
       parallelism: 1,
       tagLength: 32,
-      memory: 47_104,
-      passes: 1,
+      memory: 19_456,
+      passes: 2,
     })
     expect(Buffer.from(tag, 'base64')).toEqual(expected)
     expect(await passwords.hash(Secret.of('correct horse'))).not.toBe(hash)

@@ -138,6 +138,7 @@ const MULTIARCH = process.arch === 'arm64' ? 'aarch64-linux-gnu' : 'x86_64-linux
 /** Library → a file of it and its Debian package. */
 const LIBRARIES = {
   simplesamlphp: { file: '/usr/share/simplesamlphp/www/index.php', debian: 'simplesamlphp' },
+  'rsyslog-gnutls': { file: `/usr/lib/${MULTIARCH}/rsyslog/lmnsd_gtls.so`, debian: 'rsyslog-gnutls' },
   'samba-ad-dc': {
     file: '/usr/share/samba/setup/provision.ldif',
     debian: 'samba-ad-provision',

@@ -1,4 +1,4 @@
-/** A real rsyslogd that accepts RFC 5424 over UDP and TCP and writes the parsed messages as JSON. */
+/** A real rsyslogd that accepts RFC 5424 over UDP, TCP and TLS, and writes the parsed messages as JSON. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -15,15 +15,25 @@ export interface SyslogMessage {
   procid: string
   facility: string
   severity: string
-  via: 'udp' | 'tcp'
+  via: 'udp' | 'tcp' | 'tls'
   text: string
   /** Structured data by its name, then by key. */
   'rfc5424-sd'?: Record<string, Record<string, string>>
 }
 
+/** Files in PEM, and the name in the certificate of the only client that may connect. */
+export interface RsyslogTls {
+  ca: string
+  certificate: string
+  key: string
+  client: string
+}
+
 export interface Rsyslog {
   /** Port of both UDP and TCP. */
   port: number
+  /** Port of TLS (RFC 5425), if it was asked for. */
+  tlsPort: number
   /** Returns all messages so far, one for each line of its output. */
   messages(): SyslogMessage[]
   /** Waits until there are `count` messages; rejects after ten seconds. */
@@ -32,7 +42,7 @@ export interface Rsyslog {
 }
 
 // message size and characters unchanged, even control characters: escapes would hide those
-const configuration = (folder: string, port: number) => `
+const configuration = (folder: string, port: number, tls: string) => `
 global(workDirectory="${folder}/work" parser.escapeControlCharactersOnReceive="off")
 module(load="imudp")
 module(load="imtcp")
@@ -52,6 +62,13 @@ ruleset(name="all") {
 }
 input(type="imudp" address="127.0.0.1" port="${port}" name="udp" ruleset="all")
 input(type="imtcp" address="127.0.0.1" port="${port}" name="tcp" ruleset="all")
+${tls}
+`
+
+const tlsInput = (port: number, { ca, certificate, key, client }: RsyslogTls) => `
+input(type="imtcp" address="127.0.0.1" port="${port}" name="tls" ruleset="all"
+  streamDriver.name="gtls" streamDriver.mode="1" streamDriver.authMode="x509/name" permittedPeer=["${client}"]
+  streamDriver.CAFile="${ca}" streamDriver.certFile="${certificate}" streamDriver.keyFile="${key}")
 `
 
 async function listens(port: number): Promise<boolean> {
@@ -66,11 +83,13 @@ async function listens(port: number): Promise<boolean> {
 }
 
 /** Starts it; `port` 0 finds a free one. */
-export async function startRsyslog(port = 0): Promise<Rsyslog> {
+export async function startRsyslog(port = 0, tls?: RsyslogTls): Promise<Rsyslog> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-rsyslog-'))
   const chosen = port === 0 ? await freePort() : port
+  const tlsPort = tls ? await freePort() : 0
   mkdirSync(join(folder, 'work'))
-  writeFileSync(join(folder, 'rsyslog.conf'), configuration(folder, chosen))
+  const input = tls ? tlsInput(tlsPort, tls) : ''
+  writeFileSync(join(folder, 'rsyslog.conf'), configuration(folder, chosen, input))
   const args = ['-n', '-f', join(folder, 'rsyslog.conf'), '-i', join(folder, 'rsyslogd.pid')]
   const daemon = await startDaemon(findProgram('rsyslogd'), args, () => listens(chosen))
   const messages = (): SyslogMessage[] => {
@@ -90,6 +109,7 @@ export async function startRsyslog(port = 0): Promise<Rsyslog> {
   }
   return {
     port: chosen,
+    tlsPort,
     messages,
     async waitFor(count) {
       for (const deadline = Date.now() + 10_000; ; await sleep(20)) {

@@ -59,14 +59,19 @@ export function kindOf(code: EventCode): EventKind {
 /** Results that raise a notice to a warning. */
 const BAD_RESULTS: readonly (string | number | undefined)[] = ['failure', 'refused', 'denied', 'lost']
 
+/** Returns whether a result is a failure or a denial. */
+export function isBad(result: string | number | undefined): boolean {
+  return BAD_RESULTS.includes(result)
+}
+
 /**
  * Returns the severity of one event: its kind's, raised to a warning by a failure, a denial, or a matched
  * rule.
  */
 export function severityOf(event: Pick<AuditEvent, 'code' | 'fields'>): Severity {
   const own = kindOf(event.code).severity
-  const isBad = BAD_RESULTS.includes(event.fields.result) || event.fields.rule !== undefined
-  return own === 'notice' && isBad ? 'warning' : own
+  const { result, rule } = event.fields
+  return own === 'notice' && (isBad(result) || rule !== undefined) ? 'warning' : own
 }
 
 export interface AuditEvent {

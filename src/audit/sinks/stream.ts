@@ -8,7 +8,7 @@
  * arrive twice. Messages in the memory of a receiver's program that dies are beyond our control.
  */
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import type { After, Connection, ConnectionListener } from '../sink.ts'
 import { Settling } from './settling.ts'
 
@@ -29,8 +29,8 @@ const CLOSE_MS = 2000
 export interface StreamOptions {
   host: string
   port: number
-  /** Absent for plain TCP. `ca`: PEM, absent for the system's authorities. */
-  tls?: { ca?: string }
+  /** Absent for plain TCP. `ca`: PEM, absent for the system's authorities. `cert`, `key`: of this end, PEM. */
+  tls?: Pick<ConnectionOptions, 'ca' | 'cert' | 'key'>
   after: After
   /** Returns the bytes on their way. Absent if this system does not report them. */
   unacknowledged?: (socket: Socket) => number | undefined
@@ -56,7 +56,7 @@ export function openStream(options: StreamOptions, listener: ConnectionListener)
         // NODE_TLS_REJECT_UNAUTHORIZED would decide otherwise.
         rejectUnauthorized: true,
         ...(isIP(host) ? {} : { servername: host }),
-        ...(tls.ca === undefined ? {} : { ca: tls.ca }),
+        ...tls,
       })
     : connectTcp({ host, port })
   socket.unref()
