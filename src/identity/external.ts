@@ -301,7 +301,7 @@ export class External {
       message: '',
       prompts: [{ text: 'Second factor: ', echo: false }],
       next: async ([code]) => {
-        // A server may send its code once it is asked with nothing.
+        // Every method refuses an empty one.
         const typed = code ?? Secret.of('')
         return await this.#ask(id, domain, attempt, (known, signal) =>
           known.method.prove(attempt, typed, signal),
