@@ -21,7 +21,7 @@ export interface Round<T> {
   /** For clients that cannot be prompted: how they get on. */
   hint?: string
   form?: RoundForm
-  /** Set if the question has come again, or too often: what was answered to the one before counts as a failure. */
+  /** Whether the question has come again, or too often: a failure of the answer before it. */
   isAgain?: true
   /** Resolves once `next` has what it needs from elsewhere. Absent if that are the answers alone. */
   decided?: Promise<void>
