@@ -232,6 +232,20 @@ describe('a stream', () => {
     )
   })
 
+  test('is refused by a header in pieces, though nothing follows it', () => {
+    for (const header of [
+      [0, 0],
+      [0, 0x80, 3],
+      [3, 0, 0, 6],
+    ]) {
+      const framer = new Framer({ fastPath: true })
+      const feedAll = () => {
+        for (const byte of header) framer.feed(Uint8Array.of(byte), () => true)
+      }
+      expect(feedAll).toThrow('a length of')
+    }
+  })
+
   test('is left where its taker stops', () => {
     const bytes = Buffer.concat([buildDataIndication(1003, Buffer.from('a')), Buffer.from('rest')])
     for (const at of [0, 3, 9]) {

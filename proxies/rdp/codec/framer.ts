@@ -75,8 +75,10 @@ export class Framer {
       const piece = rest.subarray(0, wanted)
       rest = rest.subarray(piece.length)
       this.#hold(piece, known)
-      if (known === undefined || this.#heldLength < known) continue
-      const pdu = this.#held.subarray(0, known)
+      // A header is judged as soon as it is there: nothing may follow it.
+      const length = known ?? this.#lengthOf(this.#held.subarray(0, this.#heldLength))
+      if (length === undefined || this.#heldLength < length) continue
+      const pdu = this.#held.subarray(0, length)
       this.#held = NOTHING
       this.#heldLength = 0
       if (!take(pdu)) return rest
