@@ -30,6 +30,8 @@ RUN install -d /etc/sallyport \
 USER sallyport
 VOLUME /var/lib/sallyport
 EXPOSE 22 443 3389 5900
+# Of the port in the configuration's `listen.https`: override it with that. The certificate may be any: this asks itself.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=60s CMD ["node", "-e", "require('node:https').get({ host: '127.0.0.1', path: '/healthz', rejectUnauthorized: false }, (r) => process.exit(r.statusCode === 200 ? 0 : 1)).on('error', () => process.exit(1))"]
 # The master key is in the volume unless the configuration names another place: mount it from elsewhere.
 # Metrics listen on the container's loopback; change listen.metrics.host to scrape them from outside.
 ENTRYPOINT ["sallyport"]

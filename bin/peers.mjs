@@ -27,6 +27,7 @@ export const PEER_PACKAGES = [
   'putty-tools',
   'dropbear-bin',
   'python3-paramiko',
+  'python3-aiosmtpd',
   'python3-asyncssh',
   'python3-pexpect',
   'rsyslog',

@@ -5,6 +5,7 @@
 import { Buffer } from 'node:buffer'
 import { parseArgs } from 'node:util'
 import { type Command, UsageError } from './commands/command.ts'
+import { configPath } from './commands/config-path.ts'
 import { plain } from './commands/output.ts'
 import { withholdFromCoreDumps } from './host/process-memory.ts'
 
@@ -44,9 +45,12 @@ async function usage(name: string | undefined): Promise<string> {
   const lines = commands.flatMap(({ synopsis }) =>
     synopsis.map(([form, meaning]) => `  sallyport ${form.padEnd(52)} ${meaning}`),
   )
-  return ['usage:', ...lines, '', 'every command takes --config FILE (default: config/sallyport.yaml)'].join(
-    '\n',
-  )
+  return [
+    'usage:',
+    ...lines,
+    '',
+    'every command takes --config FILE (default: $SALLYPORT_CONFIG, /etc/sallyport/sallyport.yaml, config/sallyport.yaml)',
+  ].join('\n')
 }
 
 function known(name: string | undefined): name is string {
@@ -63,7 +67,7 @@ async function main(name: string | undefined, args: string[]): Promise<number> {
   const { values, positionals, tokens } = parse(command, args)
   const dashes = tokens.findIndex(({ kind }) => kind === 'option-terminator')
   return await command.run({
-    config: values['config'] === undefined ? 'config/sallyport.yaml' : String(values['config']),
+    config: values['config'] === undefined ? configPath() : String(values['config']),
     options: values,
     words: positionals,
     ...(dashes >= 0 && {

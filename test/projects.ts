@@ -55,6 +55,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/gate/{certificates,target-tickets,touched,withdrawn}.test.ts',
     'test/identity/methods/**/*.test.ts',
     'test/kerberos/peers.test.ts',
+    'test/notifications/receivers.test.ts',
     'test/identity/{certificate,chain,external,host-certificate,person-keys,public-key,revocation}.test.ts',
     'test/pages/**/*.test.ts',
     'test/peers/**/*.test.ts',
@@ -109,7 +110,8 @@ export function filesOf(name: ProjectName): { include: string[]; exclude: string
  */
 export const ALSO_ON_POSTGRES = {
   include: [
-    'test/api/{checkout,concurrency,csv,logins,objects,passwords,policies,provisioning,session}.test.ts',
+    'test/api/{checkout,concurrency,logins,objects,passwords,policies,provisioning,session}.test.ts',
+    'test/api/scim/provisioning.test.ts',
     'test/attacks/{api-keys,evidence,withdrawn}.test.ts',
     'test/backup/{postgres,replaced}.test.ts',
     'test/docs/{moving,readme}.test.ts',
@@ -120,6 +122,6 @@ export const ALSO_ON_POSTGRES = {
   ],
   exclude: [
     'test/store/engine/{dialect,kept-query,reading,reading-spool}.test.ts',
-    'test/store/{changes,factory-policies,indexes,long-search,plans,sqlite}.test.ts',
+    'test/store/{changes,factory-policies,indexes,long-search,plans,scim-groups,sqlite}.test.ts',
   ],
 }

@@ -22,6 +22,7 @@ import { sourceOf } from './access/source.ts'
 import { withOperators } from './collection/search.ts'
 import { registerExport } from './csv/export-routes.ts'
 import { registerImport } from './csv/import-routes.ts'
+import { PROBES, registerHealth } from './health.ts'
 import { pathOfUrl, refuseAmbiguous } from './http/ambiguity.ts'
 import { Connections } from './http/connections.ts'
 import { isLinkFollowed, refuseCrossSite } from './http/cross-site.ts'
@@ -66,6 +67,7 @@ import { registerHostKeys } from './resources/host-keys.ts'
 import { registerInvitations } from './resources/invitations.ts'
 import { registerLive } from './resources/live.ts'
 import { registerMatches } from './resources/matches.ts'
+import { registerNotifications } from './resources/notifications.ts'
 import { registerOwnSignIns } from './resources/own-sign-ins.ts'
 import { registerPasswordChangePolicies } from './resources/password-change-policies.ts'
 import { registerPersons } from './resources/persons.ts'
@@ -130,6 +132,7 @@ const RESOURCES = [
   registerTimeframes,
   registerExternalAuths,
   registerAuthDomains,
+  registerNotifications,
   registerSignInTrials,
   registerPersons,
   registerScimTokens,
@@ -229,8 +232,8 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     refuseAmbiguous(request.raw, request.originalUrl)
     if (request.is404) return
     // Refused before a statement fails: an answer without the database would be audited out of its order.
-    if (deps.store.reach.away) throw new ApiError('store_unavailable')
     const { url = '' } = request.routeOptions
+    if (deps.store.reach.away && !PROBES.includes(url)) throw new ApiError('store_unavailable')
     const isOfPage = isPage(url)
     const need = (isOfPage ? pageNeedOf : needOf)(request.method, url)
     // A link from another site may open the reference and the pages, and nothing else.
@@ -269,6 +272,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     { prefix: '/api' },
   )
   await app.register(async (scope) => registerPages(scope as Api, context))
+  registerHealth(app, deps)
   await app.ready()
   return app
 }

@@ -7,7 +7,7 @@ import type { StoredEvent } from './chain.ts'
 import type { EventCode } from './events/catalogue.ts'
 
 export interface Sink {
-  readonly type: 'log' | 'syslog' | 'snmp' | 'radius' | 'tacacs'
+  readonly type: 'log' | 'syslog' | 'snmp' | 'radius' | 'tacacs' | 'webhook' | 'mail'
   /** For people: `tcp://siem:514`. */
   readonly address: string
   /** Identity of the receiver's position across restarts: its address, and the format of its events. */

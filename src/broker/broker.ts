@@ -8,7 +8,7 @@ import { createSecureContext } from 'node:tls'
 import { nativeCryptoAvailable, requirePatchedSsh2 } from '../../proxies/ssh/transport/ssh2.ts'
 import { Drawer } from '../../recordings/show/screens/drawer.ts'
 import { TAKEOVER } from '../accounting/record.ts'
-import type { Api } from '../api/http/deps.ts'
+import type { Api, Obstacle } from '../api/http/deps.ts'
 import { createApi } from '../api/server.ts'
 import { auditAnchor } from '../audit/anchor.ts'
 import type { StoredEvent } from '../audit/chain.ts'
@@ -85,6 +85,7 @@ import {
   startMetrics,
   type UploadFigures,
 } from './metrics.ts'
+import { Notifications } from './notifications.ts'
 import { Outage } from './outage.ts'
 import { Predecessors } from './predecessors.ts'
 import { openProxyHeaders } from './proxy-headers.ts'
@@ -139,6 +140,7 @@ export class Broker {
   readonly #outage: Outage
   readonly #feeds: Feeds
   readonly #accounting: Accounting
+  readonly #notifications: Notifications
   #accountings: NodeJS.Timeout | undefined
   readonly #metrics: Metrics
   readonly #proxyHeaders: ProxyHeaders
@@ -242,7 +244,14 @@ export class Broker {
       audit: this.#audit,
       octets: () => this.#gate.octets(),
       now: Date.now,
-      onError: (error) => this.#onAccountingError(error),
+      onError: (error) => this.#onReceiverError(error),
+    })
+    this.#notifications = new Notifications({
+      ...parts,
+      audit: this.#audit,
+      maker: () => ({ hostname: this.#config.hostname, version: options.version }),
+      now: Date.now,
+      onError: (error) => this.#onReceiverError(error),
     })
     this.#uploader = this.#makeUploader()
     this.#metrics = createMetrics({
@@ -424,7 +433,7 @@ export class Broker {
     // After a restore, receivers begin at the row that it noted.
     const since = (await readRestoreNote(this.#parts.store.settings))?.row
     await this.#feeds.open(await this.#sinksOf(config), since)
-    this.#accountings = setInterval(() => this.#lookAtAccounting(), ACCOUNTING_LOOK_MS).unref()
+    this.#accountings = setInterval(() => this.#lookAtReceivers(), ACCOUNTING_LOOK_MS).unref()
     if (!nativeCryptoAvailable()) {
       logger.warn(
         "ssh2's native crypto is not built for this Node: SSH runs at less than half its speed. Install a C++ compiler " +
@@ -738,6 +747,7 @@ export class Broker {
       rotation: this.#rotation,
       identities: this.#parts.identities,
       shownTickets: this.#parts.shownTickets,
+      notifications: this.#notifications,
       trials: new Trials({ store: this.#parts.store, registry: this.#parts.methods, now: Date.now }),
       bearers: this.#parts.bearers,
       federated: this.#parts.federated,
@@ -769,6 +779,7 @@ export class Broker {
         request: (method, route, status, seconds) =>
           this.#metrics.apiRequests.observe({ method, route, status }, seconds),
       },
+      obstacles: () => this.#obstacles(),
       version: this.#options.version,
     })
     const bound = await this.#bind('https', listen.https, async (host, port) => {
@@ -776,6 +787,14 @@ export class Broker {
       return this.#api!.server.address() as { address: string; port: number }
     })
     this.#options.say(`https    https://${place(bound)}/api/doc/Usage.html`)
+  }
+
+  #obstacles(): Obstacle[] {
+    return [
+      ...(this.#state === 'starting' || this.#state === 'serving' ? [] : ['stopping' as const]),
+      ...(this.#parts.store.reach.away ? ['database' as const] : []),
+      ...(this.#space.isFull ? ['recordings' as const] : []),
+    ]
   }
 
   /** Returns the indexer's option for the contents of recordings, if the broker can open them. */
@@ -831,21 +850,23 @@ export class Broker {
       ...syslog.map((target) => new SyslogSink({ target, origin, unacknowledged })),
       ...traps,
       ...(await this.#accounting.sinks()),
+      ...(await this.#notifications.sinks()),
     ]
   }
 
-  /** Replaces the receivers if the objects of accounting were changed, by the API or by another process. */
-  #lookAtAccounting(): void {
+  /** Replaces the receivers if their objects in the store were changed, by the API or by another process. */
+  #lookAtReceivers(): void {
     const looked = this.#reloading.then(async () => {
-      if (this.#isLeaving || this.#parts.store.reach.away || !(await this.#accounting.hasChanged())) return
+      if (this.#isLeaving || this.#parts.store.reach.away) return
+      if (!(await this.#accounting.hasChanged()) && !(await this.#notifications.hasChanged())) return
       await this.#feeds.replace(await this.#sinksOf(this.#config))
     })
-    this.#reloading = looked.catch((error: Error) => this.#onAccountingError(error))
+    this.#reloading = looked.catch((error: Error) => this.#onReceiverError(error))
   }
 
-  #onAccountingError(error: Error): void {
+  #onReceiverError(error: Error): void {
     if (this.#parts.store.reach.away) return
-    this.#options.logger.error({ error }, 'the servers of accounting could not be set up, or told about')
+    this.#options.logger.error({ error }, 'a receiver of events could not be set up, or told about')
   }
 
   /**

@@ -41,6 +41,7 @@ export const serve: Command = {
     process.stdout.write('sallyport is ready\n')
 
     process.on('SIGHUP', () => {
+      log.reopen()
       broker
         .reload(() => loadConfig(file))
         .then(

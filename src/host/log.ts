@@ -19,6 +19,8 @@ export interface LogOutput {
   logger: Logger
   /** Writes the buffered lines; call it before the process ends. */
   flush(): void
+  /** Opens the file by its name again: it may have been moved away. Keeps the old one if it cannot, which `onFailure` is told. */
+  reopen(): void
   /** Returns why the last line could not be written, or undefined if it was. */
   failure(): Error | undefined
 }
@@ -55,7 +57,14 @@ export function openLog({ level, file }: LogOptions, onFailure: (error: Error) =
   stream.on('write', () => {
     failure = undefined
   })
-  return { logger: loggerTo(level, stream), flush: () => stream.flushSync(), failure: () => failure }
+  const reopen = (): void => {
+    try {
+      if (file !== '-') stream.reopen()
+    } catch (error) {
+      onFailure(error as Error)
+    }
+  }
+  return { logger: loggerTo(level, stream), flush: () => stream.flushSync(), reopen, failure: () => failure }
 }
 
 /**

@@ -65,7 +65,7 @@ export class Bearers {
       if (takers.length > 1) return refused('several issuers of opaque tokens: which one to ask is not known')
     }
     const answers = await Promise.all(
-      takers.map(async (taker) => ({ taker, answer: await this.#ask(taker, token) })),
+      takers.map(async (taker) => ({ taker, answer: await this.#ask(taker, token, source) })),
     )
     const accepted = answers.flatMap(({ taker, answer }) =>
       answer.result === 'accepted' ? [{ taker, answer }] : [],
@@ -85,9 +85,9 @@ export class Bearers {
     return { result: isAway ? 'unavailable' : 'rejected', reason: soundText(reason) }
   }
 
-  async #ask({ domain, auth }: Taker, token: string): Promise<BearerAnswer> {
+  async #ask({ domain, auth }: Taker, token: string, source: string): Promise<BearerAnswer> {
     const method = await this.#options.registry.of(auth, domain.attributes)
-    return await method.bear!(token)
+    return await method.bear!(token, source)
   }
 
   async #asUser(

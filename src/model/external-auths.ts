@@ -116,6 +116,10 @@ export interface OidcClient {
   /** `client_id`. */
   id: string
   authentication: (typeof OIDC_CLIENT_AUTHENTICATIONS)[number]
+  /** `kid` by which the issuer finds the key of `private_key_jwt`. */
+  keyId?: string
+  /** PEM of the certificate by which the issuer knows that key. */
+  certificate?: string
   /** Scopes that are asked for, `openid` among them. */
   scopes: string[]
   /** One of them has to be the `acr` of the ID Token. Empty: any. */

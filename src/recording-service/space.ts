@@ -20,6 +20,7 @@ export class SpaceWatch {
   readonly #audit: Pick<Audit, 'record'>
   readonly #free: typeof freeBytes
   #isLow = false
+  #isFull = false
 
   /** `alarm` and `minimum` in bytes: the first raises the event, the second ends sessions. */
   constructor(
@@ -34,9 +35,15 @@ export class SpaceWatch {
     this.#free = free
   }
 
+  /** Whether there was no room for a session at the last look. */
+  get isFull(): boolean {
+    return this.#isFull
+  }
+
   /** Throws if the volume cannot be read, or the event not be written; the next check tries again. */
   async look(): Promise<void> {
     const free = await this.#free(this.#folder)
+    this.#isFull = free < this.#minimum
     if (free >= this.#alarm * ROOM_AGAIN) this.#isLow = false
     if (free >= this.#alarm || this.#isLow) return
     await this.#audit.record('recording.space', {

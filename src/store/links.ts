@@ -17,6 +17,8 @@ export type Linked =
   | 'api_key_groups'
   | 'authorization_approvers'
   | 'person_mappings'
+  | 'notification_user_groups'
+  | 'notification_target_groups'
 
 type Row = Readonly<Record<string, string>>
 

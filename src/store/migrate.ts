@@ -49,6 +49,7 @@ import * as providerSessions from './migrations/0045-provider-sessions.ts'
 import * as usedMessages from './migrations/0046-used-messages.ts'
 import * as scim from './migrations/0047-scim.ts'
 import * as userCertificates from './migrations/0048-user-certificates.ts'
+import * as notifications from './migrations/0051-notifications.ts'
 
 /** In order; a released migration is never changed, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -97,6 +98,7 @@ export const MIGRATIONS: readonly Migration[] = [
   usedMessages,
   scim,
   userCertificates,
+  notifications,
 ]
 
 /** Schema version of a database that this program has opened. */

@@ -34,6 +34,7 @@ import { lockoutRepository } from './lockouts.ts'
 import { MIGRATIONS, migrate } from './migrate.ts'
 import type { Db, Schema, StoreContext } from './migrations/schema.ts'
 import { nameQueries } from './naming.ts'
+import { notificationRepository } from './notifications.ts'
 import { offlineProofRepository } from './offline-proofs.ts'
 import { passwordChangePolicyRepository } from './password-change-policies.ts'
 import { personRepository } from './persons.ts'
@@ -163,6 +164,7 @@ function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'reach'>): S
     connectionPolicies: connectionPolicyRepository(context),
     passwordChangePolicies: passwordChangePolicyRepository(context),
     externalAuths: externalAuthRepository(context),
+    notifications: notificationRepository(context),
     offlineProofs: offlineProofRepository(context),
     authDomains: authDomainRepository(context),
     authDomainMappings: authDomainMappingRepository(context),

@@ -174,6 +174,7 @@ export type Referred =
   | 'connection_policies'
   | 'password_change_policies'
   | 'external_auths'
+  | 'notifications'
   | 'auth_domains'
   | 'auth_domain_mappings'
   | 'host_keys'

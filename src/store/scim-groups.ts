@@ -1,4 +1,5 @@
 /** Groups as providers have described them by SCIM. Their members are changed some at a time, since a group may be large. */
+import { setImmediate as aside } from 'node:timers/promises'
 import { groupKey } from '../model/group-names.ts'
 import type { Id } from '../model/objects.ts'
 import { ChangedError } from './engine/errors.ts'
@@ -10,10 +11,13 @@ import { type Tx, write } from './query.ts'
 import type { NewScimGroup, ScimGroup, ScimGroupRepository, ScimMemberChange, ScimPlace } from './store.ts'
 
 const TYPE = 'group'
-/** Members that one transaction changes, ids that one query asks for, and rows that are read at a time. */
+/**
+ * Members that one transaction changes, ids that one query asks for, and rows that are read at a time: other work of the event
+ * loop runs between them.
+ */
 const TOGETHER = 25
 const ASKED = 200
-const PIECE = 5000
+const PIECE = 1000
 
 /** Work of a transaction on one user: membership, if any, and then the person. */
 interface Work {
@@ -27,7 +31,7 @@ export function scimGroupRepository({ db, newId }: StoreContext): ScimGroupRepos
 
   const allMembers = async (groupId: Id): Promise<Id[]> => {
     const all: Id[] = []
-    for (let after = ''; ; ) {
+    for (let after = ''; ; await aside()) {
       const piece = await members(groupId, after, PIECE)
       for (const id of piece) all.push(id)
       if (piece.length < PIECE) return all
@@ -40,6 +44,7 @@ export function scimGroupRepository({ db, newId }: StoreContext): ScimGroupRepos
     for (const some of pieces(ids, ASKED)) {
       const rows = db.selectFrom('scim_members').select('user_id').where('group_id', '=', groupId)
       for (const { user_id } of await rows.where('user_id', 'in', some).execute()) found.add(user_id)
+      await aside()
     }
     return found
   }
@@ -141,6 +146,7 @@ export function scimGroupRepository({ db, newId }: StoreContext): ScimGroupRepos
       for (const some of pieces(userIds, ASKED)) {
         const rows = db.selectFrom('scim_users').select('id').where('auth_domain_id', '=', domainId)
         for (const { id } of await rows.where('id', 'in', some).execute()) known.add(id)
+        await aside()
       }
       return userIds.filter((id) => !known.has(id))
     },

@@ -12,6 +12,7 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
         .where('sealed_password_hash', 'is not', null)
         .execute()
       const external = await db.selectFrom('external_auth_secrets').selectAll().execute()
+      const notifications = await db.selectFrom('notification_secrets').selectAll().execute()
       const factors = await db.selectFrom('second_factors').select(['user_id', 'sealed']).execute()
       const offline = await db
         .selectFrom('offline_proofs')
@@ -40,6 +41,10 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
         ),
         ...external.map(({ external_auth_id, name, sealed }) => ({
           place: { table: 'external_auth_secrets', id: external_auth_id, field: name },
+          sealed,
+        })),
+        ...notifications.map(({ notification_id, name, sealed }) => ({
+          place: { table: 'notification_secrets', id: notification_id, field: name },
           sealed,
         })),
         ...factors.map(({ user_id, sealed }) => ({
@@ -78,6 +83,9 @@ export function sealedRepository({ db }: StoreContext): SealedRepository {
         await row.set({ sealed }).execute()
       } else if (table === 'external_auth_secrets') {
         const row = db.updateTable('external_auth_secrets').where('external_auth_id', '=', id)
+        await row.where('name', '=', field).set({ sealed }).execute()
+      } else if (table === 'notification_secrets') {
+        const row = db.updateTable('notification_secrets').where('notification_id', '=', id)
         await row.where('name', '=', field).set({ sealed }).execute()
       } else if (table === 'pending_secrets') {
         const [role = '', type = ''] = field.split(' ')

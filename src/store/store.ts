@@ -17,6 +17,7 @@ import type {
   Refusal,
 } from '../model/approvals.ts'
 import type { AuthDomain, AuthDomainMapping, ExternalAuth } from '../model/external-auths.ts'
+import type { Notification } from '../model/notifications.ts'
 import type {
   Account,
   ApiKey,
@@ -679,6 +680,24 @@ export interface ScimTokenRepository {
   used(id: Id, time: number, address: string): Promise<void>
 }
 
+/** A target, or an account, as an event names it. */
+export interface NotifiedPlace {
+  account?: string
+  domain?: string
+  device?: string
+  service?: string
+}
+
+export interface NotificationRepository extends Repository<Notification> {
+  sealedSecret(id: Id, name: string): Promise<Uint8Array | undefined>
+  /** Sets the only secret; undefined removes it. */
+  setSealedSecret(id: Id, name: string, sealed: Uint8Array | undefined): Promise<void>
+  /** Returns whether a user of this name is in one of the groups. */
+  isUserIn(user: string, groupIds: readonly Id[]): Promise<boolean>
+  /** Returns whether one of the groups has the target, or the account. */
+  isTargetIn(place: NotifiedPlace, groupIds: readonly Id[]): Promise<boolean>
+}
+
 export interface ExternalAuthRepository extends Repository<ExternalAuth> {
   /** Returns the profiles of the local users that name it among their methods. */
   profilesOfUsers(id: Id): Promise<string[]>
@@ -1264,6 +1283,7 @@ export interface Store {
   checkoutPolicies: Repository<CheckoutPolicy>
   passwordChangePolicies: Repository<PasswordChangePolicy>
   externalAuths: ExternalAuthRepository
+  notifications: NotificationRepository
   offlineProofs: OfflineProofRepository
   authDomains: AuthDomainRepository
   authDomainMappings: AuthDomainMappingRepository

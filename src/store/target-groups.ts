@@ -80,6 +80,15 @@ export function targetGroupRepository(context: StoreContext): Repository<TargetG
     requireUnused: async (tx, { id, groupName }) => {
       await refuseInUse(TYPE, groupName, [
         {
+          type: 'notification',
+          query: tx
+            .selectFrom('notification_target_groups as n')
+            .innerJoin('notifications as o', 'o.id', 'n.notification_id')
+            .select('o.notification_name as name')
+            .where('n.group_id', '=', id)
+            .orderBy('o.name_key'),
+        },
+        {
           type: 'the authorization for user group',
           query: tx
             .selectFrom('authorizations as a')

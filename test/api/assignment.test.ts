@@ -149,6 +149,7 @@ const VIEWS: Readonly<Record<string, string>> = {
   timeframes: 'Timeframe',
   externalauths: 'Externalauth',
   authdomains: 'Authdomain',
+  notifications: 'Notification',
   mappings: 'Authdomainmapping',
   hostkeys: 'HostKey',
   sessions: 'Session',

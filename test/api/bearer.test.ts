@@ -3,7 +3,13 @@ import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { AUDIENCE, type PeerProvider, startProvider } from '../peers/oidc/provider.ts'
+import {
+  AUDIENCE,
+  OPAQUE_AUDIENCE,
+  type PeerProvider,
+  secretOf,
+  startProvider,
+} from '../peers/oidc/provider.ts'
 import { type CertificateFiles, certificateFiles } from '../peers/vnc/certificate.ts'
 import { newService } from '../store/fixture.ts'
 import { type Harness, startHarness } from './harness.ts'
@@ -231,6 +237,22 @@ test('a token that fits two domains is refused', async () => {
   expect(await lastReason()).toMatch(/several domains take it: jobs, two/)
   await must('DELETE', '/authdomains/two')
   expect((await as(await jobs.token())).status).toBe(200)
+})
+
+test('the issuer is asked about an opaque token, and says whose it is', async () => {
+  const auth = { authentication_name: 'asked', type: 'OIDC', client_secret: secretOf('bob') }
+  const oidc = { issuer: peer.issuer, ca_certificates: peer.ca, token_type: 'opaque', client_id: 'bob' }
+  await must('POST', '/externalauths', { ...auth, oidc: { ...oidc, audience: OPAQUE_AUDIENCE } })
+  await must('POST', '/authdomains', { domain_name: 'asking', type: 'OIDC', external_auths: ['asked'] })
+  await must('POST', '/authdomains/asking/mappings', { user_group: 'staff', external_group: 'ops' })
+  const token = await peer.token('alice', 'bastion.all', OPAQUE_AUDIENCE)
+  expect(token).not.toContain('.')
+  expect((await as(token)).body).toMatchObject({ user: 'alice@asking', profile: 'user' })
+  expect((await as(`${token}x`)).status).toBe(401)
+  expect(await lastReason()).toMatch(/^asked: token refused by active/)
+  await must('PUT', '/externalauths/asked', { client_secret: 'another client secret' })
+  expect((await as(token)).status).toBe(503)
+  await must('DELETE', '/authdomains/asking')
 })
 
 test('an issuer whose keys cannot be read is no failure', async () => {

@@ -9,7 +9,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startHarness } from './harness.ts'
 
-const ROWS = 100_000
+const ROWS = Number(process.env['ROWS'])
 const WARM_ROWS = 2000
 const MiB = 1024 * 1024
 

@@ -90,6 +90,26 @@ const TREE: [string, object][] = [
     '/externalauths',
     { authentication_name: 'routers', type: 'TACACS', host: '10.0.0.7', tacacs: { single_connect: true } },
   ],
+  [
+    '/notifications',
+    {
+      notification_name: 'soc',
+      type: 'WEBHOOK',
+      events: ['auth.*', 'hostkey.changed'],
+      user_groups: ['admins'],
+      webhook: { url: 'https://soc.example.org/events?a=1;b="2"' },
+    },
+  ],
+  [
+    '/notifications',
+    {
+      notification_name: 'on-call',
+      type: 'MAIL',
+      severity: 'alert',
+      is_disabled: true,
+      mail: { host: 'mail.lab', security: 'tls', from: 'bastion@lab.test', to: ['a@lab.test', 'b@lab.test'] },
+    },
+  ],
   ['/authdomains', { domain_name: 'corp', type: 'LDAP', external_auths: ['directory'], is_default: true }],
   ['/usergroups', { group_name: 'ops', description: 'one; "two"\r\nsecond line\n\tthird' }],
   [
@@ -254,6 +274,7 @@ describe('a whole configuration', () => {
       'users',
       'targetgroups',
       'authorizations',
+      'notifications',
     ]
     for (const name of order) {
       // Members are named from both sides: the first side has none to name yet.

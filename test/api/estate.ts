@@ -42,6 +42,12 @@ export async function searchEstate(h: Harness, cookie: string): Promise<void> {
     ['Second', ''],
   ])
     await post('/externalauths', { authentication_name, description, type: 'LDAP', host: '192.0.2.9', ldap })
+  await post('/notifications', {
+    notification_name: 'soc',
+    type: 'WEBHOOK',
+    user_groups: ['dba'],
+    webhook: { url: 'https://soc.lab.test/events' },
+  })
   await post('/authdomains', { domain_name: 'corp', type: 'LDAP', external_auths: ['directory', 'Second'] })
   await post('/authdomains', { domain_name: 'Dmz', type: 'LDAP', description: 'outside', is_default: true })
   for (const [external_group, user_group, profile] of [

@@ -214,6 +214,7 @@ export async function startHarness(
     }),
     factors,
     securityKeys,
+    notifications: { try: async () => ({ ok: true, detail: 'the receiver has taken it' }) },
     trials: new Trials({ store, registry, now: () => clock.now }),
     audit: heardAudit,
     sessionControl: {
@@ -268,6 +269,7 @@ export async function startHarness(
     tls: { cert, key },
     logger,
     metrics: undefined,
+    obstacles: () => [],
     version: '0.0.0',
     ...more,
   })

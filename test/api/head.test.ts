@@ -47,6 +47,7 @@ const NAMES: Readonly<Record<string, string>> = {
   timeframes: 'allthetime',
   externalauths: 'directory',
   authdomains: 'corp',
+  notifications: 'soc',
   mappings: 'none',
   persons: 'ann@corp',
   sessions: SESSION,

@@ -463,6 +463,9 @@ export const TIERS: readonly Tier[] = [
       },
       'src/audit/feeds': { may: ['src/audit', 'src/audit/events', 'src/model', 'src/store', 'src/vault'] },
       'src/audit/sinks': { may: ['src/audit', 'src/audit/events', 'src/config', 'src/model'] },
+      'src/notifications': {
+        may: ['src/audit', 'src/audit/events', 'src/audit/sinks', 'src/model', 'src/vault'],
+      },
       'src/contents': { may: ['src/audit', 'src/search', 'src/store', 'src/threads'] },
       'src/recording-service': {
         may: [
@@ -595,6 +598,7 @@ export const TIERS: readonly Tier[] = [
           'src/gate',
           'src/identity',
           'src/model',
+          'src/notifications',
           'src/recording-service',
           'src/rotation',
           'src/search',
@@ -681,6 +685,7 @@ export const TIERS: readonly Tier[] = [
           'src/identity',
           'src/memory',
           'src/model',
+          'src/notifications',
           'src/recording-service',
           'src/rotation',
           'src/sockets',

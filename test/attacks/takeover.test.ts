@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { FRAME } from '../../recordings/container/frames.ts'
 import { findRecording } from '../../recordings/storage/catalog.ts'
@@ -16,6 +16,7 @@ import { encodeMessage } from '../../src/contract/wire.ts'
 import { type GateMethod, HANDLES_DESCRIPTOR, WORKER_DESCRIPTORS } from '../../src/contract/worker.ts'
 import { SessionWorker, type WorkerCommand, type WorkerEnd } from '../../src/workers/process.ts'
 import { RATES } from '../../src/workers/request-pace.ts'
+import { PROGRAM } from '../peers/broker.ts'
 import { until } from '../until.ts'
 import { Client, commonOptions, doors, fakeCommand } from '../workers/fake-workers.ts'
 import { signInOf } from '../workers/sign-in.ts'
@@ -23,7 +24,7 @@ import { type GateWorld, gateWorld, HOST_KEY, writing } from '../workers/world.t
 import { CONTROL_VARIABLE, type Order } from './attacker.ts'
 
 const HERE = import.meta.dirname
-const MAIN = join(HERE, '../../proxies/worker/main.ts')
+const MAIN = join(dirname(process.env[PROGRAM]!), '../proxies/worker/main.js')
 const MEMORY = 2 ** 30
 /** Without a kind of order's number, which `Attacker` gives. */
 type Unnumbered = Order extends infer O ? (O extends Order ? Omit<O, 'id'> : never) : never

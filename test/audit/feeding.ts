@@ -112,6 +112,8 @@ export class MemorySink implements Sink {
   isAway = false
   /** Set to accept events and settle none of them. */
   isSilent = false
+  /** Set to acknowledge more rows than there are. */
+  isLiar = false
   /** Set to leave connections without any response. */
   isStuck = false
   #break: ((reason: string) => void) | undefined
@@ -143,7 +145,7 @@ export class MemorySink implements Sink {
         if (this.isStuck) await new Promise(() => {})
         this.received.push(...events)
         const last = events.at(-1)
-        if (last && !this.isSilent) settled(last.sequence)
+        if (last && !this.isSilent) settled(this.isLiar ? last.sequence + 1000 : last.sequence)
       },
       close: async () => {},
     }

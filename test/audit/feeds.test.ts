@@ -60,6 +60,24 @@ describe('a receiver', () => {
     expect(one.events('sink.down')).toHaveLength(1)
   })
 
+  test('that acknowledges rows that it was not sent gets them all the same', async () => {
+    const sink = new MemorySink()
+    sink.isLiar = true
+    const one = await fed([sink])
+    for (let i = 0; i < 5; i++) {
+      await record(one, 3)
+      await until(() => sink.received.length === last(one))
+      expect(one.feed.position).toBeLessThanOrEqual(last(one))
+    }
+    await one.close()
+    const { repository, folder } = one
+    const two = await fed([sink], { repository, folder })
+    await record(two, 3)
+    await until(() => sink.received.length === last(two))
+    expect(sink.sequences).toEqual(upTo(last(two)))
+    expect(two.events('sink.begin')).toHaveLength(1)
+  })
+
   test('gets again what it had not settled, and nothing else, after a hard stop', async () => {
     const sink = new MemorySink()
     const one = await fed([sink])

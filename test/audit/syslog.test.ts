@@ -15,7 +15,8 @@ import { type After, systemAfter } from '../../src/audit/sink.ts'
 import { SyslogSink } from '../../src/audit/sinks/syslog.ts'
 import type { SyslogTarget } from '../../src/config/config.ts'
 import { openUnacknowledged } from '../../src/sockets/outgoing.ts'
-import { describeWithPeers } from '../peers/program.ts'
+import { run } from '../peers/process.ts'
+import { describeWithPeers, findProgram } from '../peers/program.ts'
 import { type Rsyslog, type SyslogMessage, startRsyslog } from '../peers/rsyslog.ts'
 import { EVENT_CODES } from './codes.ts'
 import { type Fed, feeding, hurried, removeFolders, until } from './feeding.ts'
@@ -186,6 +187,13 @@ describeWithPeers('a real rsyslogd', ['rsyslogd', 'rsyslog-gnutls'], () => {
         .events('auth.failure')
         .map(({ fields: { user, reason }, sequence }) => [user, reason, String(sequence)]),
     )
+  })
+
+  test('has nothing against config/siem/rsyslog.conf', async () => {
+    const file = new URL('../../config/siem/rsyslog.conf', import.meta.url).pathname
+    const { code, stderr } = await run(findProgram('rsyslogd'), ['-N1', '-f', file])
+    expect(stderr).not.toMatch(/error|warning/i)
+    expect(code).toBe(0)
   })
 
   test('over TLS hears from a client with a certificate only', async () => {

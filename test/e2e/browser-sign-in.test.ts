@@ -1,6 +1,6 @@
 /**
- * Native clients whose person signs in in a browser: OpenSSH, Telnet and `sallyport login` wait, Chromium signs in at
- * oidc-provider and confirms, and the session goes on.
+ * Native clients whose person signs in in a browser: OpenSSH, Telnet, rlogin and `sallyport login` wait, Chromium signs in at
+ * oidc-provider and confirms, and the session goes on until the provider ends it.
  */
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
@@ -15,18 +15,21 @@ import { describeWithPeers } from '../peers/program.ts'
 import { openTerminal } from '../peers/terminal.ts'
 import { bareTelnet, hangUp } from './bare-telnet.ts'
 import { type Bastion, startBastion } from './bastion.ts'
+import { RLOGIN_CLIENTS, startClient } from './terminal-clients.ts'
 
 const LINK = /https:\/\/localhost:\d+\/s\/[2-9A-Z]{4}-[2-9A-Z]{4}/
 const CHECK = /shows ([2-9A-Z]{3}), and confirm/
+const PEERS = ['chromium', 'ssh', 'sshd', 'ssh-keygen', 'rsh-redone-rlogin'] as const
 
-describeWithPeers('a person of a provider', ['chromium', 'ssh', 'sshd', 'ssh-keygen'], () => {
+describeWithPeers('a person of a provider', PEERS, () => {
   let bastion: Bastion
   let peer: LoginProvider
   let browser: Browser
   let page: Page
 
   beforeAll(async () => {
-    bastion = await startBastion({ broker: { config: { hostname: 'localhost' }, terminals: {} } })
+    const config = { hostname: 'localhost', sign_in: { check_interval: '1s' } }
+    bastion = await startBastion({ broker: { config, terminals: {} } })
     const { broker } = bastion
     const site = `https://localhost:${broker.ports.https}`
     const callback = `${site}/signin/oidc/login/callback`
@@ -130,6 +133,21 @@ describeWithPeers('a person of a provider', ['chromium', 'ssh', 'sshd', 'ssh-key
     await client.closed()
   })
 
+  test('is waited for at the terminal of rlogin', async () => {
+    const terminal = startClient(RLOGIN_CLIENTS[0]!, bastion.broker.ports, login().user)
+    const shown = await terminal.expect('three minutes')
+    await page.goto(linkIn(shown))
+    await page.getByText(checkIn(shown), { exact: true }).waitFor()
+    await page.getByText('RLOGIN').waitFor()
+    await confirm()
+    await terminal.expect(bastion.account.prompt)
+    terminal.send('exit\r')
+    await terminal.exit()
+    expect((await bastion.events('auth.success')).at(-1)).toMatchObject({
+      ...{ user: 'alice@corp', protocol: 'RLOGIN', method: 'browser' },
+    })
+  })
+
   test('gets a certificate by sallyport login, by which ssh asks nothing', async () => {
     const key = await generateKey(bastion.home.folder)
     const [program, args] = sallyportCommand(['login', '--key', key.path, '--user', 'alice@corp'])
@@ -160,5 +178,20 @@ describeWithPeers('a person of a provider', ['chromium', 'ssh', 'sshd', 'ssh-key
       .poll(async () => (await page.goto(link))?.status(), { timeout: 30_000, interval: 200 })
       .toBe(404)
     await page.getByText('Nothing waits under this code').waitFor()
+  })
+
+  test('loses running sessions when the provider withdraws the person', async () => {
+    const terminal = sshTerminal(bastion.home, login(), [], { typed: true })
+    await page.goto(linkIn(await terminal.expect('three minutes')))
+    await confirm()
+    await terminal.expect(bastion.account.prompt)
+    const kills = (await bastion.events('session.kill')).length
+    await peer.disable('u1')
+    await terminal.exit()
+    expect((await bastion.events('session.kill', kills + 1)).at(-1)).toMatchObject({
+      reason: expect.stringContaining('the provider'),
+    })
+    await page.goto(`https://localhost:${bastion.broker.ports.https}/account`)
+    await page.getByRole('link', { name: 'Sign in with login' }).waitFor()
   })
 })

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { probe } from '../peers/broker.ts'
 import { ssh, sshTerminal } from '../peers/openssh.ts'
 import { describeWithPeers } from '../peers/program.ts'
 import { until } from '../until.ts'
@@ -11,7 +12,7 @@ import { sallyport } from './recorded.ts'
 const SLOW = { timeout: 90_000 }
 const LOOP = 'while read -r a; do echo "<$a>"; done'
 
-describeWithPeers('a broker that is drained', ['sshd', 'ssh'], () => {
+describeWithPeers('a broker that is drained', ['sshd', 'ssh', 'curl'], () => {
   let bastion: Bastion
   beforeEach(async () => {
     bastion = await startBastion({ credential: 'password' })
@@ -26,6 +27,7 @@ describeWithPeers('a broker that is drained', ['sshd', 'ssh'], () => {
     const { promise: begun, resolve: onOutput } = Promise.withResolvers<Buffer>()
     const command = ssh(home, bastion.login(), ['echo begun; sleep 1000'], { onOutput, timeout: 80_000 })
     expect(String(await begun)).toBe('begun\n')
+    expect(await probe(broker, '/readyz')).toBe('{"status":"ready"}200')
     const draining = sallyport(broker, ['drain', '--grace', '1h'])
     await terminal.expect(
       'the bastion is stopping (drain): this session ends in 60 min at the latest',
@@ -38,6 +40,7 @@ describeWithPeers('a broker that is drained', ['sshd', 'ssh'], () => {
     expect({ code: late.code, stdout: late.stdout }).toEqual({ code: 255, stdout: '' })
     expect(await broker.must<SessionRow[]>('GET', '/sessions?status=current')).toHaveLength(2)
 
+    expect(await probe(broker, '/readyz')).toBe('{"status":"not_ready","obstacles":["stopping"]}503')
     const hurried = await sallyport(broker, ['drain', '--grace', '0', '--no-wait'])
     expect(hurried).toMatchObject({ code: 0, stdout: 'no new sessions from now on\n', stderr: '' })
     const drained = await draining

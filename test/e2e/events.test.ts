@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
 import { EVENTS, type EventCode, TRAP_CODES } from '../../src/audit/events/catalogue.ts'
+import { startReceivers } from '../notifications/receivers.ts'
 import { type ApiAnswer, callApi, metricsOf, startBroker } from '../peers/broker.ts'
 import { scp, ssh, sshTerminal } from '../peers/openssh.ts'
 import { descendants, freePort } from '../peers/process.ts'
@@ -22,7 +23,7 @@ const RIGHTS = ['SSH_SHELL', 'SSH_REMOTE_COMMAND', 'SSH_SCP_UP']
 /** As in src/identity/lockout.ts: failures of one name from one address. */
 const FAILURES_TO_LOCK = 10
 
-describeWithPeers('events', ['sshd', 'ssh', 'scp', 'rsyslogd', 'snmptrapd'], () => {
+describeWithPeers('events', ['sshd', 'ssh', 'scp', 'rsyslogd', 'snmptrapd', 'python3-aiosmtpd'], () => {
   let bastion: Bastion
   let rsyslog: Rsyslog
   let trapd: Snmptrapd
@@ -214,6 +215,56 @@ describeWithPeers('events', ['sshd', 'ssh', 'scp', 'rsyslogd', 'snmptrapd'], () 
     const everything = JSON.stringify([rsyslog.messages(), trapd.raw(), bastion.broker.log()])
     expect(everything).toContain('ghost')
     expect(everything).not.toContain('canary')
+  })
+
+  test('a notification gets what it chose by mail, from its making on, and a webhook is not this machine', async () => {
+    const receivers = await startReceivers('a signing secret')
+    const { broker } = bastion
+    const heard = (what: string) =>
+      until(what, () => receivers.lines().find(({ mail }) => String(mail).includes(what)))
+    try {
+      await broker.must('POST', '/notifications', {
+        notification_name: 'on-call',
+        type: 'MAIL',
+        events: ['object.*'],
+        severity: 'notice',
+        mail: {
+          host: 'localhost',
+          port: receivers.mailPort,
+          ca_certificates: receivers.ca,
+          user_name: 'bastion',
+          from: 'bastion@lab.test',
+          to: ['soc@lab.test'],
+        },
+        password: 'mail-password',
+      })
+      expect(await broker.must('POST', '/notifications/on-call/test')).toMatchObject({ ok: true })
+      expect(await heard('notification.test')).toMatchObject({ login: 'bastion', tls: true })
+      await until('the receiver is there', () =>
+        rsyslog
+          .messages()
+          .find(
+            (one) =>
+              one.msgid === 'sink.begin' && one['rfc5424-sd']?.['sallyport@32473']?.object === 'on-call',
+          ),
+      )
+      await broker.must('POST', '/notifications', {
+        notification_name: 'own',
+        type: 'WEBHOOK',
+        is_disabled: true,
+        webhook: { url: `https://localhost:${receivers.port}/200`, ca_certificates: receivers.ca },
+        signing_secret: 'a signing secret',
+      })
+      await heard('created notification own')
+      expect(await broker.must('POST', '/notifications/own/test')).toEqual({
+        ok: false,
+        detail: 'expected an address that may be connected to',
+      })
+      for (const name of ['own', 'on-call']) await broker.must('DELETE', `/notifications/${name}`)
+      await received('sink.end', { object: 'on-call' })
+    } finally {
+      await receivers.stop()
+    }
   })
 
   test('a target that does not exist', async () => {

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { probe } from '../peers/broker.ts'
 import { ssh } from '../peers/openssh.ts'
 import { type Postgres, startPostgres } from '../peers/postgres.ts'
 import { describeWithPeers } from '../peers/program.ts'
@@ -22,7 +23,7 @@ const WAIT_MS = 30_000
 const BEGIN = 'cannot reach its database'
 
 const PEERS = [
-  ...['sshd', 'ssh', 'initdb', 'postgres', 'inetutils-telnet', 'rsh-redone-rlogin', 'python3'],
+  ...['sshd', 'ssh', 'initdb', 'postgres', 'inetutils-telnet', 'rsh-redone-rlogin', 'python3', 'curl'],
   ...[...RDP_VIEWER_PEERS, ...SCREEN_PEERS, ...TIGER_VIEWER_PEERS],
 ] as Parameters<typeof describeWithPeers>[1]
 
@@ -104,6 +105,11 @@ describeWithPeers('who comes while the database is away', PEERS, () => {
       .split('\n')
       .filter((line) => line.includes('the search index could not'))
     expect(said.length).toBeLessThan(2)
+  })
+
+  test('asks as a balancer learns that the broker is alive, and what it lacks', async () => {
+    expect(await probe(bastion.broker, '/healthz')).toBe('{"status":"ok"}200')
+    expect(await probe(bastion.broker, '/readyz')).toBe('{"status":"not_ready","obstacles":["database"]}503')
   })
 
   test('signs in at the API gets 503 and when to come again', async () => {

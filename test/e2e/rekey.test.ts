@@ -27,9 +27,10 @@ import { RDP_OPTIONS } from '../../src/model/rdp-options.ts'
 import { SSH_OPTIONS } from '../../src/model/ssh-options.ts'
 import { VNC_OPTIONS } from '../../src/model/vnc-options.ts'
 import { scp, ssh } from '../peers/openssh.ts'
+import { times } from '../times.ts'
 import { type Bastion, startBastion } from './bastion.ts'
 
-const FILE_BYTES = 24 * 1024 * 1024
+const FILE_BYTES = times(7, 24) * 1024 * 1024
 
 let bastion: Bastion
 let file: string

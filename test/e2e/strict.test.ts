@@ -17,9 +17,10 @@ import { writeHomeFile } from '../peers/home.ts'
 import { scp, sftp, ssh, sshTerminal } from '../peers/openssh.ts'
 import type { RunResult } from '../peers/process.ts'
 import { describeWithPeers } from '../peers/program.ts'
+import { times } from '../times.ts'
 import { ALL_RIGHTS, type Bastion, type SessionRow, startBastion } from './bastion.ts'
 
-const KILLS = 5
+const KILLS = times(3, 10)
 const FLOOD = 30_000
 const LONG = { timeout: 300_000 }
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -43,6 +43,29 @@ test('goes on at the end of the file', () => {
   openLog({ level: 'info', file: file() }, fail).logger.info('first')
   openLog({ level: 'info', file: file() }, fail).logger.info('second')
   expect(lines().map(({ msg }) => msg)).toEqual(['first', 'second'])
+})
+
+test('is a new file once the old one was moved away and it is opened again', () => {
+  const { logger, reopen } = openLog({ level: 'info', file: file() }, fail)
+  logger.info('first')
+  renameSync(file(), `${file()}.1`)
+  logger.info('second')
+  reopen()
+  logger.info('third')
+  expect(lines().map(({ msg }) => msg)).toEqual(['third'])
+  expect(statSync(file()).mode & 0o777).toBe(0o600)
+  expect(readFileSync(`${file()}.1`, 'utf8')).toMatch(/first.*\n.*second/)
+})
+
+test('goes on in the old file if the new one cannot be opened, and says so', () => {
+  const failures: string[] = []
+  const { logger, reopen } = openLog({ level: 'info', file: file() }, ({ message }) => failures.push(message))
+  renameSync(file(), `${file()}.1`)
+  mkdirSync(file())
+  reopen()
+  logger.info('still here')
+  expect(failures).toEqual([expect.stringContaining('EISDIR')])
+  expect(readFileSync(`${file()}.1`, 'utf8')).toContain('still here')
 })
 
 test('shows no secret', () => {

@@ -9,7 +9,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { isOnPostgres, testDatabase } from './databases.ts'
-import { type Daemon, freePort, startDaemon } from './process.ts'
+import { type Daemon, freePort, run, startDaemon } from './process.ts'
+import { findProgram } from './program.ts'
 import { layRsaHostKey } from './rsa-host-key.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
@@ -82,6 +83,12 @@ export interface Broker {
   ended: Promise<number | null>
   /** Sends SIGKILL; the data folder stays. */
   kill(): Promise<void>
+}
+
+/** Returns the status and the text of a probe, such as `/readyz`, as curl has them. */
+export async function probe({ ports }: Pick<Broker, 'ports'>, path: string): Promise<string> {
+  const url = `https://127.0.0.1:${ports.https}${path}`
+  return (await run(findProgram('curl'), ['-sk', '-w', '%{http_code}', url])).stdout
 }
 
 /** Returns the text of /metrics. */

@@ -124,6 +124,7 @@ export type ProgramName = keyof typeof PROGRAMS
 const PYTHON = '/usr/bin/python3'
 const MODULES_FOLDER = '/usr/lib/python3/dist-packages'
 const PYTHON_MODULES = {
+  aiosmtpd: 'python3-aiosmtpd',
   asyncssh: 'python3-asyncssh',
   gssapi: 'python3-gssapi',
   paramiko: 'python3-paramiko',

@@ -381,7 +381,11 @@ describe('the free space', () => {
     for (const now of [300, 199, 150, 205, 190, 230, 120]) {
       free = now
       await watch.look()
+      expect(watch.isFull).toBe(false)
     }
+    free = 99
+    await watch.look()
+    expect(watch.isFull).toBe(true)
     expect((await here.events('recording.space')).map(({ fields }) => fields)).toMatchObject([
       { object: here.root, size: 199 },
       { size: 120 },

@@ -1,5 +1,6 @@
 import type { Approval } from '../../src/model/approvals.ts'
 import type { AuthDomain, ExternalAuth } from '../../src/model/external-auths.ts'
+import type { Notification } from '../../src/model/notifications.ts'
 import type {
   Account,
   Authorization,
@@ -38,6 +39,26 @@ export function newExternalAuth(
     servers: [{ host: '192.0.2.9' }],
     timeoutMs: 5000,
     options: { requireMessageAuthenticator: true, tries: 3 },
+    secretNames: [],
+    secretRevision: 0,
+    ...more,
+  }
+}
+
+export function newNotification(
+  notificationName: string,
+  more: Partial<Omit<Notification, 'id' | 'type' | 'options'>> = {},
+): Omit<Notification, 'id'> {
+  return {
+    notificationName,
+    description: '',
+    isDisabled: false,
+    type: 'WEBHOOK',
+    events: [],
+    severity: 'warning',
+    userGroupIds: [],
+    targetGroupIds: [],
+    options: { url: 'https://soc.lab.test/events' },
     secretNames: [],
     secretRevision: 0,
     ...more,

@@ -7,12 +7,13 @@ import { sealScreen } from '../../src/gate/approval-screens.ts'
 import { openExternal, sealExternal } from '../../src/identity/external-secrets.ts'
 import { openHash, sealHash } from '../../src/identity/hashes.ts'
 import { Secret } from '../../src/model/secret.ts'
+import { openNotification, sealNotification } from '../../src/notifications/secrets.ts'
 import { openRecordingKeys, renewRecordingKeys } from '../../src/recording-service/service.ts'
 import { loadMasterKey, rotateMasterKeyFile } from '../../src/vault/key-file.ts'
 import { MasterKeyError, newMasterKey, WRAPPED_KEY } from '../../src/vault/master-key.ts'
 import { renewDataKey } from '../../src/vault/renewal.ts'
 import { openVault } from '../../src/vault/vault.ts'
-import { type Estate, newApproval, newExternalAuth, smallEstate } from '../store/fixture.ts'
+import { type Estate, newApproval, newExternalAuth, newNotification, smallEstate } from '../store/fixture.ts'
 import { type TemporaryStore, temporaryStore } from '../store/temp.ts'
 
 let temp: TemporaryStore
@@ -34,6 +35,9 @@ beforeEach(async () => {
   external = (await temp.store.externalAuths.create(newExternalAuth('directory'))).id
   const bind = sealExternal(vault, external, 'bind_password', Secret.of('hunter5'))
   await temp.store.externalAuths.setSealedSecrets(external, new Map([['bind_password', bind]]))
+  const { id: notification } = await temp.store.notifications.create(newNotification('soc'))
+  const signing = sealNotification(vault, notification, 'signing_secret', Secret.of('hunter6'))
+  await temp.store.notifications.setSealedSecret(notification, 'signing_secret', signing)
   const id = '01J00000000000000000000000'
   const screen = sealScreen(vault, id, 'the screen')
   await temp.store.approvals.create(newApproval(estate, 1, { id, kind: 'command', screen }), {
@@ -86,6 +90,7 @@ describe('a new data key', () => {
         'approvals.screen',
         'domain_authorities.sealed',
         'external_auth_secrets.sealed',
+        'notification_secrets.sealed',
         'settings.value',
         'users.sealed_password_hash',
       ]),
@@ -99,6 +104,9 @@ describe('a new data key', () => {
     const vault = await openVault(temp.store, { file })
     const bind = (await temp.store.externalAuths.sealedSecrets(external)).get('bind_password')!
     expect(openExternal(vault, external, 'bind_password', bind).revealText()).toBe('hunter5')
+    const [soc] = (await temp.store.notifications.list()).items
+    const signing = (await temp.store.notifications.sealedSecret(soc!.id, 'signing_secret'))!
+    expect(openNotification(vault, soc!.id, 'signing_secret', signing).revealText()).toBe('hunter6')
     const texts = (await vault.credentials(estate.account.id)).map((one) =>
       one.type === 'ssh_key' ? '' : one.password.revealText(),
     )

@@ -17,7 +17,7 @@ export function fakeCommand(mode: Mode): WorkerCommand {
   return {
     file: process.execPath,
     arguments: ['--disable-warning=ExperimentalWarning', PROGRAM, mode],
-    env: { NODE_CHANNEL_FD: '4' },
+    env: { NODE_CHANNEL_FD: '4', NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '' },
   }
 }
 

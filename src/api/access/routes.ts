@@ -91,6 +91,9 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   ...collection('/externalauths', 'profiles'),
   // A trial may prove a password: so it needs the right to set the server.
   'POST /externalauths/:ref/test': needs('profiles', 'modify'),
+  // Events leave the bastion by these.
+  ...collection('/notifications', 'profiles'),
+  'POST /notifications/:ref/test': needs('profiles', 'modify'),
   ...collection('/authdomains', 'profiles'),
   'POST /authdomains/:ref/test': needs('profiles', 'modify'),
   ...collection('/authdomains/:domain/mappings', 'profiles'),
@@ -189,6 +192,8 @@ export type PageNeed =
 /** `METHOD /path` of each page, which is beside the API. */
 export const PAGES: Readonly<Record<string, PageNeed>> = {
   'GET /': 'public',
+  'GET /healthz': 'public',
+  'GET /readyz': 'public',
   'GET /pages/style.css': 'public',
   'GET /pages/icon.svg': 'public',
   'GET /pages/key.js': 'public',

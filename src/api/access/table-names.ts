@@ -18,6 +18,7 @@ export const CSV_FEATURES = {
   accounts: 'accounts',
   targetgroups: 'target_groups',
   authorizations: 'authorizations',
+  notifications: 'profiles',
 } as const satisfies Record<string, Feature>
 
 export type CsvName = keyof typeof CSV_FEATURES

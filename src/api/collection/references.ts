@@ -242,6 +242,10 @@ export class Names {
     return (await this.#userGroups.find(id)) ?? id
   }
 
+  async targetGroups(ids: readonly Id[]): Promise<string[]> {
+    return (await Promise.all(ids.map((id) => this.targetGroup(id)))).sort()
+  }
+
   async targetGroup(id: Id): Promise<string> {
     return (await this.#targetGroups.find(id)) ?? id
   }

@@ -21,6 +21,7 @@ import { connectionPolicyResource } from '../resources/connection-policies.ts'
 import { deviceResource } from '../resources/devices.ts'
 import { domainResource, localDomainResource } from '../resources/domains.ts'
 import { externalAuthResource, SECTIONS } from '../resources/external-auths.ts'
+import { NOTIFICATION_SECTIONS, notificationResource } from '../resources/notifications.ts'
 import { passwordChangePolicyResource } from '../resources/password-change-policies.ts'
 import { profileResource } from '../resources/profiles.ts'
 import { serviceResource } from '../resources/services.ts'
@@ -101,6 +102,8 @@ export function tableOf(name: CsvName, context: ResourceContext): Table {
       return single(name, targetGroupResource(context), ['group_name'])
     case 'authorizations':
       return single(name, authorizationResource(context), ['user_group', 'target_group'])
+    case 'notifications':
+      return { ...single(name, notificationResource(context), ['notification_name']), ...NOTIFICATION_CELLS }
   }
 }
 
@@ -120,15 +123,27 @@ function ofDevice(name: CsvName, resource: AnyResource, key: readonly string[]):
   return { name, columns, key, required: key, single: undefined, ofDevice: member(resource, key.at(-1)) }
 }
 
+/** Columns of the other type are empty. */
+const NOTIFICATION_CELLS: Pick<Table, 'finish'> = {
+  finish(body) {
+    dropEmpty(body, Object.values(NOTIFICATION_SECTIONS))
+    return undefined
+  },
+}
+
+function dropEmpty(body: Body, sections: readonly string[]): void {
+  for (const section of sections) {
+    if (Object.values(body[section] ?? {}).every(isEmptyCell)) delete body[section]
+  }
+}
+
 /** Each further server is a text in the list of the cell: `ldap2:636`, `[2001:db8::1]:636`, or without a port. */
 const SERVER_CELLS: Pick<Table, 'finish' | 'written' | 'cellOf'> = {
   finish(body) {
     const texts = body['backup_servers'] as string[] | undefined
     if (texts) body['backup_servers'] = texts.map(serverIn)
     // Columns of other types are empty.
-    for (const section of Object.values(SECTIONS)) {
-      if (Object.values(body[section] ?? {}).every(isEmptyCell)) delete body[section]
-    }
+    dropEmpty(body, Object.values(SECTIONS))
     return undefined
   },
   written: (view) => ({

@@ -9,7 +9,7 @@ import type {
   FastifyTypeProvider,
   FastifyTypeProviderDefault,
 } from 'fastify'
-import type { Audit } from '../../audit/events/catalogue.ts'
+import type { Audit, AuditEvent } from '../../audit/events/catalogue.ts'
 import type { Contents } from '../../contents/contents.ts'
 import type { Approvals } from '../../gate/approvals.ts'
 import type { ReleaseAnswer } from '../../gate/elsewhere.ts'
@@ -31,6 +31,7 @@ import type { SecondFactors } from '../../identity/second-factor/second-factors.
 import type { SecurityKeys } from '../../identity/second-factor/security-keys.ts'
 import type { ShownTickets } from '../../identity/shown-tickets.ts'
 import type { Trials } from '../../identity/trials.ts'
+import type { Notification } from '../../model/notifications.ts'
 import type { Id } from '../../model/objects.ts'
 import type { Deletion } from '../../recording-service/deletion.ts'
 import type { RecordingExports } from '../../recording-service/exports.ts'
@@ -69,6 +70,14 @@ export interface SessionControl {
   review(): Promise<void>
 }
 
+/** A cause for which new sessions and sign-ins are refused. */
+export type Obstacle =
+  /** The broker is stopping. */
+  | 'stopping'
+  | 'database'
+  /** The volume of the recordings is full. */
+  | 'recordings'
+
 export interface ApiMetrics {
   /** Counts an answered request; `route` is the pattern, never the path. */
   request(method: string, route: string, status: number, seconds: number): void
@@ -92,6 +101,10 @@ export interface ApiDeps {
   providerSessions: ProviderSessions
   shownTickets: Pick<ShownTickets, 'areTaken' | 'negotiate'>
   trials: Pick<Trials, 'ofAuth' | 'ofDomain'>
+  notifications: {
+    /** Sends one event now. Returns undefined for a notification that was tried too often. */
+    try(notification: Notification, event: AuditEvent): Promise<{ ok: boolean; detail: string } | undefined>
+  }
   factors: Pick<SecondFactors, 'statusOf' | 'begin' | 'confirm' | 'isCode' | 'release' | 'renew' | 'remove'>
   securityKeys: Pick<SecurityKeys, 'list' | 'creation' | 'add' | 'remove'>
   passwords: Pick<PasswordHasher, 'hash' | 'policy'>
@@ -122,6 +135,8 @@ export interface ApiDeps {
   trustedProxies: () => readonly string[]
   logger: FastifyBaseLogger
   metrics: ApiMetrics | undefined
+  /** Returns why new sessions are refused now; empty if they are not. */
+  obstacles: () => readonly Obstacle[]
   /** The product's version, for `/version`. */
   version: string
 }

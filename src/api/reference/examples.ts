@@ -58,6 +58,15 @@ export const BODY_EXAMPLES: readonly BodyExample[] = [
     ldap: { bind_dn: 'cn=sallyport,dc=example,dc=org', base_dn: 'dc=example,dc=org', nested_groups: true },
     bind_password: PASSWORD,
   }),
+  plain('/notifications', {
+    notification_name: 'soc',
+    type: 'WEBHOOK',
+    events: ['auth.locked', 'hostkey.changed', 'session.*'],
+    severity: 'warning',
+    user_groups: ['linux-admins'],
+    webhook: { url: 'https://soc.example.org/events' },
+    signing_secret: PASSWORD,
+  }),
   plain('/authdomains', {
     domain_name: 'example',
     type: 'LDAP',

@@ -12,6 +12,7 @@ import { DEVICE_FIELDS } from '../../store/devices.ts'
 import { DOMAIN_FIELDS } from '../../store/domains.ts'
 import { EXTERNAL_AUTH_FIELDS } from '../../store/external-auths.ts'
 import { HOST_KEY_FIELDS } from '../../store/host-keys.ts'
+import { NOTIFICATION_FIELDS } from '../../store/notifications.ts'
 import { PASSWORD_CHANGE_POLICY_FIELDS } from '../../store/password-change-policies.ts'
 import { PERSON_FIELDS } from '../../store/persons.ts'
 import { PROFILE_FIELDS } from '../../store/profiles.ts'
@@ -53,6 +54,7 @@ export const SEARCHABLE: Readonly<Record<string, Fields>> = {
   '/authdomains/:domain/mappings': AUTH_DOMAIN_MAPPING_FIELDS,
   '/authdomains/:domain/persons': PERSON_FIELDS,
   '/authdomains/:domain/scimtokens': SCIM_TOKEN_FIELDS,
+  '/notifications': NOTIFICATION_FIELDS,
   '/hostkeys': HOST_KEY_FIELDS,
   '/targets': TARGET_FIELDS,
   '/sessionrights': SESSION_RIGHT_FIELDS,

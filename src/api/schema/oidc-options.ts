@@ -49,6 +49,11 @@ export const Oidc = partial(
       OIDC_CLIENT_AUTHENTICATIONS,
       'how the client proves itself: by client_secret (client_secret_basic unless given), by private_key, or not',
     ),
+    key_id: line('kid of the public key of private_key at the issuer; empty: none is named', 255),
+    client_certificate: Type.Union([Type.String({ minLength: 1, maxLength: MAX_PEM }), Type.Null()], {
+      description:
+        'PEM of the certificate of private_key, for issuers that know the key by it, as Entra ID does: assertions have x5t#S256, PS256 and the token endpoint as aud; null: none',
+    }),
     requested_scopes: lines(
       'scopes that are asked for beside openid; profile and email unless given',
       '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$',
@@ -109,6 +114,7 @@ export function oidcOptionsOf(body: Static<typeof Oidc>, old: OidcOptions | unde
       : undefined,
   )
   check('oidc/ca_certificates', certificatesFlaw(caCertificates))
+  check('oidc/client_certificate', certificatesFlaw(client?.certificate))
   return options
 }
 
@@ -118,6 +124,9 @@ function clientOf(body: Static<typeof Oidc>, old: OidcClient | undefined): { cli
   const maxAge = body.max_age === undefined ? old?.maxAge : (body.max_age ?? undefined)
   const prompt = body.prompt === undefined ? old?.prompt : (body.prompt ?? undefined)
   const scopes = body.requested_scopes ?? old?.scopes ?? ['profile', 'email']
+  const keyId = body.key_id ?? old?.keyId ?? ''
+  const certificate =
+    body.client_certificate === undefined ? old?.certificate : (body.client_certificate ?? undefined)
   const client: OidcClient = {
     id,
     authentication: body.client_authentication ?? old?.authentication ?? 'client_secret_basic',
@@ -126,6 +135,8 @@ function clientOf(body: Static<typeof Oidc>, old: OidcClient | undefined): { cli
     amrValues: body.amr_values ?? old?.amrValues ?? [],
     logoutEndsSessions: body.logout_ends_sessions ?? old?.logoutEndsSessions ?? true,
     lifetime: body.sign_in_lifetime ?? old?.lifetime ?? 60,
+    ...(keyId !== '' && { keyId }),
+    ...(certificate !== undefined && { certificate }),
     ...(maxAge !== undefined && { maxAge }),
     ...(prompt && { prompt }),
   }
@@ -145,6 +156,8 @@ export function oidcShown(options: OidcOptions) {
     client_id: client?.id ?? '',
     ...(client && {
       client_authentication: client.authentication,
+      key_id: client.keyId ?? '',
+      client_certificate: client.certificate ?? null,
       requested_scopes: client.scopes,
       acr_values: client.acrValues,
       amr_values: client.amrValues,

@@ -18,7 +18,7 @@ const PIECE = 200
 /** Members that one filter may ask for. */
 const MAX_MEMBERS_ASKED = 10
 /** Members of all groups of a page: lists show them as far as they fit. */
-const MEMBERS_PIECE = 5000
+const MEMBERS_PIECE = 1000
 export const MAX_LISTED_MEMBERS = 20_000
 
 export interface Query {
@@ -185,7 +185,8 @@ export async function membersOf(
 ): Promise<string[] | undefined> {
   if (!isSelected('Group', 'members', selection)) return undefined
   const all: string[] = []
-  for (let after = ''; ; ) {
+  const pace = new Pace()
+  for (let after = ''; ; await pace.step()) {
     const piece = await store.scimGroups.members(groupId, after, MEMBERS_PIECE)
     for (const id of piece) all.push(id)
     if (piece.length < MEMBERS_PIECE) return all

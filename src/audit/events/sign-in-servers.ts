@@ -12,4 +12,11 @@ export const SIGN_IN_SERVERS = {
     sentence: (f) =>
       `${who(f)} tries the servers of ${f.object ?? '?'}${f.account === undefined ? '' : ` as ${f.account}`}`,
   },
+  'notification.test': {
+    severity: 'notice',
+    trap: false,
+    meaning: 'an administrator tries a notification: it is sent this event, and no other receiver is tried',
+    fields: ['user', 'profile', 'api_key', ...CLIENT, 'object_type', 'object'],
+    sentence: (f) => `${who(f)} tries the notification ${f.object ?? '?'}`,
+  },
 } as const satisfies Record<string, EventKind>

@@ -179,9 +179,12 @@ export class Feed {
     this.#options.onMissed(from, first - 1)
   }
 
-  /** After the last row that it was sent, the receiver also has all the rows that it does not want. */
+  /**
+   * After the last row that it was sent, the receiver also has all the rows that it does not want. It has none that
+   * it was not sent, whatever it says.
+   */
   #settle(sequence: number): void {
-    const reached = sequence >= this.#handed ? Math.max(sequence, this.#sent) : sequence
+    const reached = sequence >= this.#handed ? Math.max(this.#handed, this.#sent) : sequence
     if (reached <= this.#settled) return
     this.#settled = reached
     this.#options.onPosition(reached)

@@ -151,8 +151,8 @@ export interface SignInMethod {
    * @throws KdcRefusal, Error if no server answers
    */
   ticketFor?(first: HeldTicket, service: readonly string[], signal: AbortSignal): Promise<HeldTicket>
-  /** Judges an access token that the client shows; absent where there are none. */
-  bear?(token: string): Promise<BearerAnswer>
+  /** Judges an access token that the client at this address shows; absent where there are none. */
+  bear?(token: string, source: string): Promise<BearerAnswer>
   /** Tries the server step by step, and stops after the first that fails. */
   test(request: TestRequest, signal: AbortSignal): Promise<TestStep[]>
   /** Closes all connections. */

@@ -38,6 +38,19 @@ export interface UserRow {
   stable_id: string
 }
 
+export interface NotificationRow extends NamedRow {
+  notification_name: string
+  type: string
+  is_disabled: number
+  events: List
+  severity: string
+  /** JSON object. */
+  options: string
+  /** Names of the secrets that are set. */
+  secrets: List
+  secret_revision: number
+}
+
 export interface ExternalAuthRow extends NamedRow {
   authentication_name: string
   type: string
@@ -610,6 +623,10 @@ export interface Schema {
   host_keys: HostKeyRow
   checkouts: CheckoutRow
   external_auths: ExternalAuthRow
+  notifications: NotificationRow
+  notification_secrets: { notification_id: string; name: string; sealed: Uint8Array }
+  notification_user_groups: { notification_id: string; group_id: string }
+  notification_target_groups: { notification_id: string; group_id: string }
   offline_proofs: OfflineProofRow
   last_sign_ins: { user_id: string; time: number }
   external_auth_secrets: { external_auth_id: string; name: string; sealed: Uint8Array }

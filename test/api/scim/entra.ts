@@ -1,7 +1,10 @@
 /**
- * Requests of Entra ID's provisioning service, as Microsoft publishes them: "SCIM user provisioning to your application",
- * learn.microsoft.com/entra/identity/app-provisioning/use-scim-to-provision-users-and-groups, sections "User operations" and
- * "Group operations", and "Known issues with SCIM" for the older forms. USER and GROUP stand for ids that were given.
+ * Requests of Entra ID's provisioning service. Those with the name of a section are as Microsoft publishes them, in "Tutorial:
+ * Develop and plan provisioning for a SCIM endpoint in Microsoft Entra ID"
+ * (learn.microsoft.com/entra/identity/app-provisioning/use-scim-to-provision-users-and-groups, dated 2025-03-04), sections "User
+ * Operations", "Group Operations" and "Schema discovery"; those of the flag aadOptscim062020 are in "Known issues and resolutions
+ * with SCIM 2.0 protocol compliance" (…/application-provisioning-config-problem-scim-compatibility, dated 2025-04-15). Names in
+ * lower case are of requests that the pages describe in words only. USER and GROUP stand for ids that were given.
  */
 import { GROUP, PATCH, USER } from './setting.ts'
 
@@ -13,13 +16,16 @@ export interface Published {
   shows?: object
 }
 
-const NAME = 'Test_User_ab6490ee-1e48-479e-a20b-2d77186b5dd1'
+const NAME = 'Test_User_00aa00aa-bb11-cc22-dd33-44ee44ee44ee'
+const EMAIL = 'Test_User_11bb11bb-cc22-dd33-ee44-55ff55ff55ff@testuser.com'
+const NEW_NAME = '5b50642d-79fc-4410-9e90-4c077cdd1a59@testuser.com'
+const ENTERPRISE = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User'
 const patch = (...Operations: object[]) => ({ schemas: [PATCH], Operations })
 const work = (value: string) => [{ primary: true, type: 'work', value }]
 
 export const ENTRA: readonly Published[] = [
   {
-    name: 'the test of the connection',
+    name: 'the test of the connection, for a user that is not there',
     request: ['GET', `/Users?filter=${filter('userName eq "0b2a3e0d"')}`],
     status: 200,
     shows: { totalResults: 0, Resources: [] },
@@ -30,11 +36,11 @@ export const ENTRA: readonly Published[] = [
       'POST',
       '/Users',
       {
-        schemas: [USER, 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User'],
+        schemas: [USER, ENTERPRISE],
         externalId: '0a21f0f2-8d2a-4f8e-bf98-7363c4aed4ef',
         userName: NAME,
         active: true,
-        emails: work('Test_User_fd0ea19b@testuser.com'),
+        emails: work(EMAIL),
         meta: { resourceType: 'User' },
         name: { formatted: 'givenName familyName', familyName: 'familyName', givenName: 'givenName' },
         roles: [],
@@ -47,13 +53,13 @@ export const ENTRA: readonly Published[] = [
       userName: NAME,
       active: true,
       name: { formatted: 'givenName familyName' },
-      emails: work('Test_User_fd0ea19b@testuser.com'),
+      emails: work(EMAIL),
       meta: { resourceType: 'User' },
     },
   },
   { name: 'Get user', request: ['GET', '/Users/USER'], status: 200, shows: { userName: NAME, active: true } },
   {
-    name: 'Get user that is not there',
+    name: 'Get user (not found)',
     request: ['GET', '/Users/5171a35d82074e068ce2'],
     status: 404,
     shows: { status: '404' },
@@ -88,13 +94,9 @@ export const ENTRA: readonly Published[] = [
   },
   {
     name: 'Update user, single-valued properties',
-    request: [
-      'PATCH',
-      '/Users/USER',
-      patch({ op: 'Replace', path: 'userName', value: '5b50642d@testuser.com' }),
-    ],
+    request: ['PATCH', '/Users/USER', patch({ op: 'Replace', path: 'userName', value: NEW_NAME })],
     status: 200,
-    shows: { userName: '5b50642d@testuser.com' },
+    shows: { userName: NEW_NAME },
   },
   {
     name: 'properties of the default mapping that are not kept',
@@ -107,7 +109,7 @@ export const ENTRA: readonly Published[] = [
         { op: 'Add', path: 'addresses[type eq "work"].country', value: 'ML' },
         {
           op: 'Replace',
-          path: 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:department',
+          path: `${ENTERPRISE}:department`,
           value: 'IT',
         },
         { op: 'Add', path: 'displayName', value: 'Dean Ruiz' },
@@ -124,29 +126,57 @@ export const ENTRA: readonly Published[] = [
   },
   {
     name: 'a user by query that is disabled',
-    request: ['GET', `/Users?filter=${filter('userName eq "5b50642d@testuser.com"')}`],
+    request: ['GET', `/Users?filter=${filter(`userName eq "${NEW_NAME}"`)}`],
     status: 200,
     shows: { totalResults: 1, Resources: [{ active: false }] },
   },
   {
-    name: 'values without a path whose names are paths (before aadOptscim062020)',
-    request: [
-      'PATCH',
-      '/Users/USER?aadOptscim062020',
-      patch({ op: 'Add', value: { active: 'True', 'name.givenName': 'Larry' } }),
-    ],
+    name: 'Requests made to disable users, without feature flag',
+    request: ['PATCH', '/Users/USER', patch({ op: 'Replace', path: 'active', value: 'False' })],
     status: 200,
-    shows: { active: true, name: { givenName: 'Larry' } },
+    shows: { active: false },
   },
   {
-    name: 'values as lists (before aadOptscim062020)',
+    name: 'Requests to replace multiple attributes, with feature flag',
     request: [
       'PATCH',
       '/Users/USER',
-      patch({ op: 'Replace', path: 'displayName', value: [{ $ref: null, value: 'Larry' }] }),
+      patch(
+        {
+          op: 'replace',
+          path: 'emails[type eq "work"].value',
+          value: 'TestMhvaes@test.microsoft.com',
+        },
+        {
+          op: 'replace',
+          value: {
+            displayName: 'Bjfe',
+            'name.givenName': 'Kkom',
+            'name.familyName': 'Unua',
+            [`${ENTERPRISE}:employeeNumber`]: 'Aklq',
+          },
+        },
+      ),
     ],
     status: 200,
-    shows: { displayName: 'Larry' },
+    shows: {
+      displayName: 'Bjfe',
+      name: { givenName: 'Kkom', familyName: 'Unua' },
+      emails: work('TestMhvaes@test.microsoft.com'),
+    },
+  },
+  {
+    name: 'a user that is restored, with the flag in the URL and a value that is a list of one',
+    request: [
+      'PATCH',
+      '/Users/USER?aadOptscim062020',
+      patch(
+        { op: 'Replace', path: 'active', value: 'True' },
+        { op: 'Replace', path: 'displayName', value: [{ $ref: null, value: 'Larry' }] },
+      ),
+    ],
+    status: 200,
+    shows: { active: true, displayName: 'Larry' },
   },
   {
     name: 'Create group',
@@ -180,7 +210,11 @@ export const ENTRA: readonly Published[] = [
     request: [
       'PATCH',
       '/Groups/GROUP',
-      patch({ op: 'Replace', path: 'displayName', value: 'updatedDisplayName' }),
+      patch({
+        op: 'Replace',
+        path: 'displayName',
+        value: '1879db59-3bdf-4490-ad68-ab880a269474updatedDisplayName',
+      }),
     ],
     status: 204,
   },

@@ -1,6 +1,8 @@
 /**
- * Requests of Okta, as it publishes them: "Okta and SCIM Version 2.0", developer.okta.com/docs/api/openapi/okta-scim/guides/scim-20,
- * and the steps of its specification test (Runscope), developer.okta.com/docs/guides/scim-provisioning-integration-prepare.
+ * Requests of Okta, as it publishes them: "Okta and SCIM Version 2.0"
+ * (developer.okta.com/docs/api/openapi/okta-scim/guides/scim-20, in the sections that the names say), and the steps of its
+ * "Okta SCIM 2.0 SPEC Test" (developer.okta.com/standards/SCIM/SCIMFiles/Okta-SCIM-20-SPEC-Test.json, exported 2024-05-13), whose
+ * names begin with "Required Test". Custom applications send PUT in place of PATCH.
  */
 import { filter, type Published } from './entra.ts'
 import { GROUP, PATCH, USER } from './setting.ts'
@@ -51,10 +53,15 @@ export const OKTA: readonly Published[] = [
       active: true,
     },
   },
-  { name: 'a user that exists', request: ['POST', '/Users', created], status: 409, shows: { status: '409' } },
   {
-    name: 'Retrieve users',
-    request: ['GET', '/Users?startIndex=1&count=1'],
+    name: 'Required Test: Expect failure when recreating user with same values',
+    request: ['POST', '/Users', created],
+    status: 409,
+    shows: { status: '409' },
+  },
+  {
+    name: 'Required Test: Test Users endpoint',
+    request: ['GET', '/Users?count=1&startIndex=1'],
     status: 200,
     shows: {
       totalResults: 1,
@@ -65,25 +72,31 @@ export const OKTA: readonly Published[] = [
   },
   { name: 'Retrieve a user', request: ['GET', '/Users/USER'], status: 200, shows: { userName: NAME } },
   {
-    name: 'a user that does not exist',
+    name: 'Required Test: Test invalid User by ID',
     request: ['GET', '/Users/010101001010101011001010101011'],
     status: 404,
     shows: { schemas: ['urn:ietf:params:scim:api:messages:2.0:Error'] },
   },
   {
-    name: 'Update a user (PUT), without the externalId',
+    name: 'Required Test: Username Case Sensitivity Check',
+    request: ['GET', `/Users?filter=${filter(`userName eq "TEST.uSER@OKTA.LOCAL"`)}`],
+    status: 200,
+    shows: { totalResults: 1 },
+  },
+  {
+    name: 'Update a specific User (PUT), without the externalId',
     request: ['PUT', '/Users/USER', changed],
     status: 200,
     shows: { name: changed.name, emails: changed.emails, externalId: '00ujl29u0le5T6Aj10h7' },
   },
   {
-    name: 'Deactivate a user (PATCH)',
+    name: 'Update a specific User (PATCH): deactivate',
     request: ['PATCH', '/Users/USER', patch({ op: 'replace', value: { active: false } })],
     status: 200,
     shows: { active: false, userName: NAME },
   },
   {
-    name: 'Reactivate a user (PUT)',
+    name: 'Update a specific User (PUT): active again',
     request: ['PUT', '/Users/USER', changed],
     status: 200,
     shows: { active: true },

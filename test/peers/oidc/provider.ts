@@ -6,15 +6,19 @@ import Provider from 'oidc-provider'
 import { type CertificateFiles, certificateFiles } from '../vnc/certificate.ts'
 
 export const AUDIENCE = 'https://bastion.lab'
+/** Tokens for it are opaque. */
+export const OPAQUE_AUDIENCE = 'https://opaque.bastion.lab'
 
 export interface PeerProvider {
   issuer: string
   /** PEM of its certificate. */
   ca: string
   /** Asks for an access token as a client, by its secret. */
-  token(client: string, scope?: string): Promise<string>
+  token(client: string, scope?: string, resource?: string): Promise<string>
   stop(): Promise<void>
 }
+
+export const secretOf = (client: string): string => `${client}-secret-of-32-characters-or-more`
 
 /** `groups`: of each client, which is the person of its tokens. */
 export async function startProvider(groups: Readonly<Record<string, string[]>>): Promise<PeerProvider> {
@@ -25,7 +29,7 @@ export async function startProvider(groups: Readonly<Record<string, string[]>>):
   const provider = new Provider(issuer, {
     clients: Object.keys(groups).map((client_id) => ({
       client_id,
-      client_secret: `${client_id}-secret-of-32-characters-or-more`,
+      client_secret: secretOf(client_id),
       grant_types: ['client_credentials'],
       redirect_uris: [],
       response_types: [],
@@ -46,28 +50,33 @@ export async function startProvider(groups: Readonly<Record<string, string[]>>):
       resourceIndicators: {
         enabled: true,
         defaultResource: () => AUDIENCE,
-        getResourceServerInfo: () => ({
+        getResourceServerInfo: (_ctx: unknown, audience: string) => ({
           scope: 'bastion.read bastion.all',
-          audience: AUDIENCE,
-          accessTokenFormat: 'jwt',
+          audience,
+          accessTokenFormat: audience === OPAQUE_AUDIENCE ? 'opaque' : 'jwt',
         }),
       },
+      introspection: { enabled: true, allowedPolicy: () => true },
     },
-    extraTokenClaims: (_ctx: unknown, token: { clientId: string }) => ({ groups: groups[token.clientId] }),
+    extraTokenClaims: (_ctx: unknown, { clientId: sub }: { clientId: string }) => ({
+      sub,
+      groups: groups[sub],
+    }),
   })
   server.on('request', provider.callback())
   return {
     issuer,
     ca: files.pem.cert,
-    async token(client, scope) {
-      const body = new URLSearchParams({ grant_type: 'client_credentials', ...(scope && { scope }) })
+    async token(client, scope, resource) {
+      const asked = { ...(scope && { scope }), ...(resource && { resource }) }
+      const body = new URLSearchParams({ grant_type: 'client_credentials', ...asked })
       const answer = await new Promise<string>((resolve, reject) => {
         const call = request(
           `${issuer}/token`,
           {
             method: 'POST',
             ca: files.pem.cert,
-            auth: `${client}:${client}-secret-of-32-characters-or-more`,
+            auth: `${client}:${secretOf(client)}`,
             headers: { 'content-type': 'application/x-www-form-urlencoded' },
           },
           async (response) => {

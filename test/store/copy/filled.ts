@@ -4,7 +4,14 @@ import { NO_CONDITIONS } from '../../../src/model/conditions.ts'
 import type { SessionRecord } from '../../../src/model/objects.ts'
 import { DEFAULT_PASSWORD_CHANGE_POLICY } from '../../../src/model/password-change.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { newApproval, newAuthDomain, newExternalAuth, newUser, smallEstate } from '../fixture.ts'
+import {
+  newApproval,
+  newAuthDomain,
+  newExternalAuth,
+  newNotification,
+  newUser,
+  smallEstate,
+} from '../fixture.ts'
 
 /** Texts at the borders of UTF-8's lengths, beyond UTF-16's first plane, and with a meaning in lists of PostgreSQL. */
 export const TEXTS = [
@@ -55,11 +62,19 @@ export async function appendEvents(store: Store, count: number, length = 0): Pro
 }
 
 /** Makes a server, its domain with a mapping, and a person. */
-async function fillSignIn(store: Store, userGroupId: string): Promise<void> {
+async function fillSignIn(store: Store, userGroupId: string, targetGroupId: string): Promise<void> {
   const auth = await store.externalAuths.create(
     newExternalAuth('directory', { description: TEXTS.join(' ') }),
   )
   await store.externalAuths.setSealedSecrets(auth.id, new Map([['bind_password', Uint8Array.of(0, 255)]]))
+  const notification = await store.notifications.create(
+    newNotification('soc', {
+      events: ['auth.*'],
+      userGroupIds: [userGroupId],
+      targetGroupIds: [targetGroupId],
+    }),
+  )
+  await store.notifications.setSealedSecret(notification.id, 'signing_secret', Uint8Array.of(0, 250))
   const authDomain = await store.authDomains.create(newAuthDomain('corp', { externalAuthIds: [auth.id] }))
   await store.authDomainMappings.create({
     authDomainId: authDomain.id,
@@ -109,7 +124,7 @@ async function fillProvisioned(store: Store): Promise<void> {
 export async function fill(store: Store): Promise<void> {
   const estate = await smallEstate(store)
   const { user, userGroup, device, account, service, domain, targetGroup, authorization } = estate
-  await fillSignIn(store, userGroup.id)
+  await fillSignIn(store, userGroup.id, targetGroup.id)
   for (const [at, text] of TEXTS.entries())
     await store.users.create(
       newUser(`user${at}`, {

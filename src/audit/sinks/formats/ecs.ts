@@ -36,6 +36,7 @@ const CATEGORIES: Readonly<Record<Group, string>> = {
   secret: 'iam',
   approval: 'iam',
   sink: 'host',
+  notification: 'host',
   service: 'process',
   worker: 'process',
 }

@@ -1,6 +1,7 @@
 /** Sign-ins at an issuer: by access tokens, and by browser. It proves no passwords. */
 import type { AuthDomainAttributes, ExternalAuth } from '../../../model/external-auths.ts'
 import type { BearerAnswer, MethodAnswer, SignInMethod, TestStep } from '../method.ts'
+import { Turns } from '../turns.ts'
 import { addressesOf } from './addresses.ts'
 import type { ClientSecrets } from './client.ts'
 import { getJson } from './https-json.ts'
@@ -35,6 +36,8 @@ export class OidcMethod implements SignInMethod {
   /** Claims of tokens whose signature was right. A key that was withdrawn counts no longer here than where keys are kept. */
   readonly #verified = new TokenCache<Claims>(KEYS_FRESH_MS, () => performance.now())
   readonly #introspected = new TokenCache<Claims>(INTROSPECTED_MS, () => performance.now())
+  /** Questions about opaque tokens: made-up ones of one network do not keep the issuer busy. */
+  readonly #turns = new Turns()
   /** Absent unless the bastion is a client of the issuer. */
   readonly relyingParty?: RelyingParty
 
@@ -57,10 +60,10 @@ export class OidcMethod implements SignInMethod {
     }
   }
 
-  async bear(token: string): Promise<BearerAnswer> {
+  async bear(token: string, source: string): Promise<BearerAnswer> {
     const { auth, attributes, now } = this.#settings
     try {
-      const claims = await this.#claimsOf(token)
+      const claims = await this.#claimsOf(token, source)
       const check = auth.options.tokenType === 'opaque' ? checkIntrospected : checkAccess
       check(claims, auth.options, now())
       return {
@@ -77,14 +80,17 @@ export class OidcMethod implements SignInMethod {
   }
 
   /** Returns what is known of a token for a while; its times are judged with each use. */
-  async #claimsOf(token: string): Promise<Claims> {
+  async #claimsOf(token: string, source: string): Promise<Claims> {
     const { auth } = this.#settings
     if (MAX_TOKEN < token.length) throw new TokenError('form', `longer than ${MAX_TOKEN} characters`)
     if (auth.options.tokenType !== 'opaque')
       return await this.#verified.of(token, () => judgeSignature(token, auth.options, this.#issuer.key))
     return await this.#introspected.of(token, async () => {
-      if (!this.relyingParty) throw new IssuerError('the bastion is no client of the issuer')
-      return await this.relyingParty.introspected(token)
+      const party = this.relyingParty
+      if (!party) throw new IssuerError('the bastion is no client of the issuer')
+      const claims = await this.#turns.run(source, () => party.introspected(token))
+      if (!claims) throw new IssuerError('too many tokens wait for the issuer')
+      return claims
     })
   }
 

@@ -78,6 +78,16 @@ test.each([
   expect(peer.requests).toContain('GET /me')
 })
 
+test('a key is named as the issuer knows it: by another name it is not that of the client', async () => {
+  const keyed = { authentication: 'private_key_jwt', id: 'keyed' } as const
+  await world.provider('one', peer, { ...keyed, keyId: 'own' }, {}, { private_key: privateKey })
+  person(await world.signIn('one', peer, 'u1'))
+  await world.provider('two', peer, { ...keyed, keyId: 'other' }, {}, { private_key: privateKey })
+  expect(await world.signIn('two', peer, 'u1')).toMatchObject({
+    outcome: { result: 'unavailable', reason: expect.stringContaining('invalid_client') },
+  })
+})
+
 test('the request has all that the protocol and the policy ask for, and nothing twice', async () => {
   const policy = { acrValues: ['gold', 'silver'], maxAge: 600, prompt: 'login' as const }
   await world.provider('one', peer, policy, {}, SECRET)

@@ -1,0 +1,133 @@
+/**
+ * Receivers of the objects of `/notifications`. The objects are in the database, and may be changed by another
+ * process: they are looked at together with those of accounting.
+ */
+import { performance } from 'node:perf_hooks'
+import { Allowances } from '../audit/allowances.ts'
+import type { StoredEvent } from '../audit/chain.ts'
+import type { Audit, AuditEvent } from '../audit/events/catalogue.ts'
+import type { Sink } from '../audit/sink.ts'
+import type { Maker } from '../audit/sinks/formats/cef.ts'
+import { NOTIFICATION_SECRETS, type Notification } from '../model/notifications.ts'
+import type { Secret } from '../model/secret.ts'
+import { isGuarded, isOwnOrGuarded } from '../notifications/addresses.ts'
+import { MailSender } from '../notifications/mail.ts'
+import { openNotification } from '../notifications/secrets.ts'
+import type { NotificationSender } from '../notifications/sender.ts'
+import { NotificationSink } from '../notifications/sink.ts'
+import { WebhookSender } from '../notifications/webhook.ts'
+import type { NotifiedPlace, Store } from '../store/store.ts'
+import type { Vault } from '../vault/vault.ts'
+
+/** Trials of one notification: a few at once, and ten a minute. */
+const TRIALS = { burst: 5, perSecond: 1 / 6 }
+
+export interface NotificationsDeps {
+  store: Pick<Store, 'notifications'>
+  vault: Pick<Vault, 'open'>
+  audit: Pick<Audit, 'record'>
+  maker: () => Maker
+  /** Milliseconds since the epoch. */
+  now: () => number
+  onError: (error: Error) => void
+}
+
+/** Result of a trial; undefined if there were too many. */
+export type Trial = { ok: boolean; detail: string } | undefined
+
+export class Notifications {
+  readonly #deps: NotificationsDeps
+  readonly #trials = new Allowances(TRIALS)
+  /** The objects that the current receivers were made of. */
+  #made = ''
+
+  constructor(deps: NotificationsDeps) {
+    this.#deps = deps
+  }
+
+  /** Returns receivers for the present objects. */
+  async sinks(): Promise<Sink[]> {
+    const notifications = await this.#enabled()
+    const sinks = await Promise.all(notifications.map((one) => this.#sinkOf(one)))
+    this.#made = JSON.stringify(notifications)
+    return sinks
+  }
+
+  /** Returns whether the objects differ from those that the receivers were made of. */
+  async hasChanged(): Promise<boolean> {
+    return JSON.stringify(await this.#enabled()) !== this.#made
+  }
+
+  /** Sends one event, whatever the notification chooses. */
+  async try(notification: Notification, event: AuditEvent): Promise<Trial> {
+    if (!this.#trials.take(notification.id, performance.now())) return undefined
+    try {
+      const sender = await this.#senderOf(notification)
+      await sender.send([{ sequence: 0, ...event }], new AbortController().signal)
+      return { ok: true, detail: 'the receiver has taken it' }
+    } catch (error) {
+      return { ok: false, detail: (error as Error).message }
+    }
+  }
+
+  async #enabled(): Promise<Notification[]> {
+    const { items } = await this.#deps.store.notifications.list()
+    return items.filter(({ isDisabled }) => !isDisabled)
+  }
+
+  async #sinkOf(notification: Notification): Promise<Sink> {
+    const { audit, now, onError } = this.#deps
+    const about = {
+      object_type: notification.type === 'WEBHOOK' ? 'webhook' : 'mail',
+      object: notification.notificationName,
+    }
+    return new NotificationSink({
+      notification,
+      sender: await this.#senderOf(notification),
+      concerns: (event) => this.#concerns(notification, event),
+      now,
+      onMissed: (count, reason) => {
+        audit.record('sink.missed', { ...about, count, reason }).catch(onError)
+      },
+    })
+  }
+
+  async #senderOf(notification: Notification): Promise<NotificationSender> {
+    const { maker, now } = this.#deps
+    const secret = await this.#secretOf(notification)
+    if (notification.type === 'WEBHOOK') {
+      const { options } = notification
+      return new WebhookSender({ options, secret, maker: maker(), now, isBarred: isOwnOrGuarded })
+    }
+    const { options } = notification
+    return new MailSender({ options, secret, hostname: maker().hostname, isBarred: isGuarded })
+  }
+
+  async #secretOf({ id, type }: Notification): Promise<Secret | undefined> {
+    const { store, vault, onError } = this.#deps
+    const name = NOTIFICATION_SECRETS[type]
+    try {
+      const sealed = await store.notifications.sealedSecret(id, name)
+      return sealed && openNotification(vault, id, name, sealed)
+    } catch (error) {
+      // Without its secret the receiver is down, and says so; the broker runs.
+      onError(error as Error)
+      return undefined
+    }
+  }
+
+  async #concerns({ userGroupIds, targetGroupIds }: Notification, { fields }: StoredEvent): Promise<boolean> {
+    const { notifications } = this.#deps.store
+    if (userGroupIds.length > 0) {
+      if (fields.user === undefined) return false
+      if (!(await notifications.isUserIn(String(fields.user), userGroupIds))) return false
+    }
+    if (targetGroupIds.length === 0) return true
+    const place: NotifiedPlace = {}
+    for (const name of ['account', 'domain', 'device', 'service'] as const) {
+      const value = fields[name]
+      if (value !== undefined) place[name] = String(value)
+    }
+    return await notifications.isTargetIn(place, targetGroupIds)
+  }
+}
