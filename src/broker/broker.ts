@@ -71,6 +71,7 @@ import { ACCOUNTING_LOOK_MS, Accounting } from './accounting.ts'
 import { judgeHostKey } from './changer-trust.ts'
 import { CheckoutExpiry, EXPIRY_INTERVAL_MS } from './checkout-expiry.ts'
 import { type Controlled, controlHandler, reportHolds } from './control.ts'
+import { recordFactors } from './factor-events.ts'
 import { firstAdministrator } from './first-start.ts'
 import { type Foundation, openFoundation } from './foundation.ts'
 import { FrontKeys } from './front-keys.ts'
@@ -228,9 +229,7 @@ export class Broker {
         onError: (error) => this.#onJournalError(error),
       },
     })
-    parts.factors.onEnrolled = async ({ userName: user }, client_ip) => {
-      await this.#audit.record('factor.enrol', { user, client_ip, object_type: 'user', object: user })
-    }
+    recordFactors(parts.factors, { audit: this.#audit, store: parts.store })
     this.#feeds = new Feeds({
       repository: parts.store.audit,
       folder: join(options.config.dataDir, 'sinks'),

@@ -162,8 +162,11 @@ export class SignIns {
         await audit.record('auth.unavailable', { ...fields, ...serverFields([server]), reason })
         return outcome.isHidden ? { result: 'rejected' } : { result: 'unavailable', message: UNAVAILABLE }
       }
-      case 'challenge':
+      case 'challenge': {
+        const { failure: reason } = outcome
+        if (reason !== undefined) await this.#failed(fields, { reason, locks: false })
         return { result: 'challenge', challenge: roundOf(outcome) }
+      }
     }
     const { user, by, classes, providerSession } = outcome
     const bounds = { ...(providerSession !== undefined && { providerSession }) }

@@ -37,6 +37,8 @@ interface Waiting extends Dialogue {
   round: Round<Proved>
   /** Rounds answered so far. */
   rounds: number
+  /** Whether the answer before the round has counted as a failure. */
+  hasFailed: boolean
   isHidden: boolean
 }
 
@@ -375,9 +377,14 @@ export class Identities {
           round.close()
           return await this.#attempts.reject(attempt, 'too_many_rounds')
         }
-        // Not held while a person types: each answer is an attempt, and the dialogue has one failure at most.
-        await this.#attempts.cancel(attempt)
-        const challenge = this.#dialogues.open({ ...dialogue, round })
+        // Not held while a person types: each answer is an attempt.
+        const failed = round.isAgain && (await this.#attempts.reject(attempt, 'wrong_password'))
+        if (failed?.locks) {
+          round.close()
+          return failed
+        }
+        if (!failed) await this.#attempts.cancel(attempt)
+        const challenge = this.#dialogues.open({ ...dialogue, round, hasFailed: failed !== undefined })
         const { message, uri, link, hint, form, prompts } = round
         return {
           result: 'challenge',
@@ -387,6 +394,7 @@ export class Identities {
           ...(link !== undefined && { link }),
           ...(hint !== undefined && { hint }),
           ...(form && { form }),
+          ...(failed && { failure: failed.reason }),
           prompts,
         }
       }
@@ -403,16 +411,17 @@ export class Identities {
       request: 'password' in proof ? { ...request, proof: { ...proof, password: '' } } : request,
       password,
       rounds: 0,
+      hasFailed: false,
       isHidden: domain === undefined,
     }
   }
 
   /** One who has answered and leaves before the verdict may have been told that the answer was wrong: that counts. */
-  #abandoned({ counted, password, request, source, round, rounds }: Waiting): void {
+  #abandoned({ counted, password, request, source, round, rounds, hasFailed }: Waiting): void {
     round.close()
     password?.wipe()
     closeForwarded(request)
-    if (rounds === 0) return
+    if (rounds === 0 || hasFailed) return
     const who = { user: counted, source }
     this.#attempted(who, (attempt) => this.#attempts.reject(attempt, 'wrong_password')).catch(() => undefined)
   }

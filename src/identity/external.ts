@@ -14,6 +14,7 @@ import type { MethodRegistry } from './methods/registry.ts'
 import { Turns } from './methods/turns.ts'
 import type { Offline } from './offline.ts'
 import { personAt, serversOf } from './places.ts'
+import { type Question, questionAfter } from './questions.ts'
 import type { Proved } from './sign-in.ts'
 import { andThen, type Round, type Step } from './steps.ts'
 
@@ -300,7 +301,7 @@ export class External {
       message: '',
       prompts: [{ text: 'Second factor: ', echo: false }],
       next: async ([code]) => {
-        // A server may send its code once it is asked with nothing.
+        // Every method refuses an empty one.
         const typed = code ?? Secret.of('')
         return await this.#ask(id, domain, attempt, (known, signal) =>
           known.method.prove(attempt, typed, signal),
@@ -359,6 +360,7 @@ export class External {
     known: KnownMethod,
     attempt: MethodAttempt,
     ask: (signal: AbortSignal) => Promise<MethodAnswer>,
+    before?: Question,
   ): Promise<Step<Judged>> {
     const server = known.name
     const begin = performance.now()
@@ -377,20 +379,28 @@ export class External {
       case 'unavailable':
         return { result: 'unavailable', server, reason: answer.reason }
       case 'challenge':
-        return { result: 'challenge', round: this.#round(known, attempt, answer) }
+        return { result: 'challenge', round: this.#round(known, attempt, answer, before) }
     }
   }
 
   #round(
     known: KnownMethod,
     attempt: MethodAttempt,
-    { message, prompts, state }: Extract<MethodAnswer, { result: 'challenge' }>,
+    { message, prompts, state, answered, setsPassword }: Extract<MethodAnswer, { result: 'challenge' }>,
+    before: Question | undefined,
   ): Round<Judged> {
+    const question = setsPassword ? before : questionAfter(before, prompts, answered)
     return {
       message,
       prompts,
+      ...(!setsPassword && question?.isAgain && { isAgain: true }),
       next: (answers) =>
-        this.#judge(known, attempt, (signal) => known.method.answer(attempt, state, answers, signal)),
+        this.#judge(
+          known,
+          attempt,
+          (signal) => known.method.answer(attempt, state, answers, signal),
+          question,
+        ),
       close: () => state.close(),
     }
   }

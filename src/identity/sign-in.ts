@@ -128,6 +128,8 @@ export type Outcome =
       link?: string
       hint?: string
       form?: RoundForm
+      /** Why what was answered before counts as a failure, if it does. */
+      failure?: Refusal
       prompts: readonly MethodPrompt[]
     }
   /** No server could judge, which counts as no failure. `server`: name of the external authentication. */

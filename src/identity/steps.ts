@@ -21,6 +21,8 @@ export interface Round<T> {
   /** For clients that cannot be prompted: how they get on. */
   hint?: string
   form?: RoundForm
+  /** Whether the question has come again, or too often: a failure of the answer before it. */
+  isAgain?: true
   /** Resolves once `next` has what it needs from elsewhere. Absent if that are the answers alone. */
   decided?: Promise<void>
   prompts: readonly MethodPrompt[]
@@ -41,6 +43,7 @@ export async function andThen<T, U>(step: Step<T>, next: (value: T) => Promise<S
       ...(round.link !== undefined && { link: round.link }),
       ...(round.hint !== undefined && { hint: round.hint }),
       ...(round.form && { form: round.form }),
+      ...(round.isAgain && { isAgain: round.isAgain }),
       ...(round.decided && { decided: round.decided }),
       prompts: round.prompts,
       next: async (answers) => andThen(await round.next(answers), next),

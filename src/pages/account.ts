@@ -1,7 +1,7 @@
 /** `/account`: the person that is signed in, their sign-ins and their security keys. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { callerOf, userOf } from '../api/access/caller.ts'
-import { actor, record } from '../api/access/events.ts'
+import { actor, addressOf, record } from '../api/access/events.ts'
 import { endOwnSignIn, endOwnSignIns } from '../api/access/own-sign-ins.ts'
 import { proveAgain } from '../api/access/prove-again.ts'
 import { clearCookie } from '../api/access/signing-in.ts'
@@ -125,7 +125,7 @@ ${keysSheet(sheet, keys, proof)}`
     if ((await proofOf(user)) === 'password')
       return (await proveAgain(context, request, user, text, 'page_password')) === 'proved'
     const code = Secret.of(text)
-    const isCode = await deps.factors.isCode(user.id, code)
+    const isCode = await deps.factors.isCode(user.id, code, addressOf(request))
     code.wipe()
     if (isCode) return true
     const fields = { method: 'one_time_code', protocol: 'HTTPS', user: user.userName, reason: 'wrong_code' }

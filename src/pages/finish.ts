@@ -1,6 +1,6 @@
 /** The one end of every sign-in in a browser, whichever way it took. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { begin, type Judged, refuse } from '../api/access/signing-in.ts'
+import { begin, type Judged, recordFailure, refuse } from '../api/access/signing-in.ts'
 import { ApiError } from '../api/http/errors.ts'
 import { errorText } from './errors.ts'
 import { messagesOf } from './languages/languages.ts'
@@ -25,6 +25,7 @@ export async function finishSignIn(
 ): Promise<FastifyReply> {
   const { outcome, method, answer, name } = judged
   const path = returnPath(finish.return)
+  await recordFailure(context, request, judged)
   if (outcome.result === 'challenge')
     return sendRound(request, reply, outcome, { return: path, way: finish.way })
   if (outcome.result === 'accepted') {

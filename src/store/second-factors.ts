@@ -58,6 +58,8 @@ export function secondFactorRepository({ db }: StoreContext): SecondFactorReposi
           lastStep: row.last_step,
           drift: row.drift,
           recoveryCodes: row.codes,
+          tries: row.tries,
+          tried: row.tried,
           failed: row.failed,
         }
       )
@@ -135,7 +137,7 @@ export function secondFactorRepository({ db }: StoreContext): SecondFactorReposi
     async countTry(userId, now, { most, holdMs }) {
       // A clock that was set back forgives, too.
       const isOver = sql<boolean>`(tried <= ${now - holdMs} or tried > ${now})`
-      const { numUpdatedRows } = await db
+      const [row] = await db
         .updateTable('second_factors')
         .set({
           tries: sql`case when ${isOver} then 1 else tries + 1 end`,
@@ -144,8 +146,13 @@ export function secondFactorRepository({ db }: StoreContext): SecondFactorReposi
         })
         .where('user_id', '=', userId)
         .where((e) => e.or([e('tries', '<', most), isOver]))
-        .executeTakeFirstOrThrow()
-      return numUpdatedRows > 0n
+        .returning('tries')
+        .execute()
+      return row?.tries
+    },
+
+    async forgive(userId) {
+      await db.updateTable('second_factors').set(FORGIVEN).where('user_id', '=', userId).execute()
     },
 
     async useStep(userId, step, drift) {

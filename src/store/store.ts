@@ -308,7 +308,10 @@ export interface UserCertificateRepository {
 export interface StoredFactor {
   /** The sealed secret. */
   sealed: Uint8Array
-  /** Codes that were counted since the last right one. */
+  /** Codes that were counted since the last right one, or the last hold, and when the last of them was. */
+  tries: number
+  tried: number
+  /** All codes that were counted since the last right one. */
   failed: number
   begun: number
   /** Absent until a first code has confirmed it. */
@@ -354,10 +357,12 @@ export interface SecondFactorRepository {
   /** Begins an enrolment, in place of one that was not confirmed; false if the user is enrolled. */
   begin(userId: Id, sealed: Uint8Array, time: number): Promise<boolean>
   /**
-   * Counts a code before it is judged; false if `most` have come since the last right one, the last of them less than
-   * `holdMs` ago, or there is no factor.
+   * Counts a code before it is judged. Returns how many have come since the last right one; undefined if `most` have, the
+   * last of them less than `holdMs` ago, or there is no factor.
    */
-  countTry(userId: Id, now: number, limits: { most: number; holdMs: number }): Promise<boolean>
+  countTry(userId: Id, now: number, limits: { most: number; holdMs: number }): Promise<number | undefined>
+  /** Forgives all codes that were wrong. */
+  forgive(userId: Id): Promise<void>
   /** Uses a time step up, and forgives; false if it, or a later one, was used. */
   useStep(userId: Id, step: number, drift: number): Promise<boolean>
   /** Uses a recovery code up, and forgives; false if there is no such one. */

@@ -12,6 +12,7 @@ import { openApiDocument } from '../../src/api/reference/document.ts'
 import { createApi } from '../../src/api/server.ts'
 import type { Audit, EventCode } from '../../src/audit/events/catalogue.ts'
 import { AuditLog } from '../../src/audit/log.ts'
+import { recordFactors } from '../../src/broker/factor-events.ts'
 import { Approvals } from '../../src/gate/approvals.ts'
 import type { Hold } from '../../src/gate/holds.ts'
 import { TicketOffice } from '../../src/gate/ticket-office.ts'
@@ -148,9 +149,7 @@ export async function startHarness(
       return await auditLog.record(code, fields)
     },
   }
-  factors.onEnrolled = async ({ userName: user }, client_ip) => {
-    await heardAudit.record('factor.enrol', { user, client_ip, object_type: 'user', object: user })
-  }
+  recordFactors(factors, { audit: heardAudit, store })
   const approvals = new Approvals({ store, vault, audit: heardAudit, now: () => clock.now })
   const changer: Changer = { verify: unreachable, change: unreachable, retire: unreachable }
   const rotation = new Rotation({

@@ -59,6 +59,7 @@ it('is enrolled by the password and a first code, and asked for from then on', a
     enrolled_at: null,
     recovery_codes: 0,
     security_keys: 0,
+    held_until: null,
   })
   const begun = await totp('POST', '', { password: PASSWORD })
   expect([begun.status, begun.body.uri]).toEqual([
@@ -129,16 +130,40 @@ it('of another user does not count', async () => {
   expect((await answerTo(asked, codes[0]!)).status).toBe(401)
 })
 
-it('codes in a row that are wrong hold up further ones, from any address, simultaneous ones included', async () => {
-  const { secret } = await enrolled()
+/** Sends wrong codes until further ones are held up. */
+async function holdUp(): Promise<void> {
   const user = (await h.store.users.find(NAME))!
-  const tries = Array.from({ length: TRIES.most + 5 }, () =>
-    h.store.secondFactors.countTry(user.id, h.clock.now, TRIES),
+  // Simultaneous ones included.
+  const tries = Array.from({ length: TRIES.most + 4 }, () =>
+    h.store.secondFactors.countTry(user.id, h.clock.now, { ...TRIES, most: TRIES.most - 1 }),
   )
-  expect((await Promise.all(tries)).filter(Boolean)).toHaveLength(TRIES.most)
+  expect((await Promise.all(tries)).filter(Boolean)).toHaveLength(TRIES.most - 1)
+  expect((await signIn('123')).status).toBe(401)
+}
+
+it('codes in a row that are wrong hold up further ones, from any address', async () => {
+  const { secret } = await enrolled()
+  await holdUp()
+  const held = { object: NAME, duration: TRIES.holdMs, client_ip: '127.0.0.1' }
+  expect(await h.events('factor.held')).toMatchObject([held])
+  const end = new Date(h.clock.now + TRIES.holdMs).toISOString()
+  expect((await totp('GET')).body.held_until).toBe(end)
   expect((await signIn(codeNow(secret))).status).toBe(401)
-  expect(await failures()).toEqual(['too_many_codes'])
+  expect(await failures()).toEqual(['wrong_code', 'too_many_codes'])
   h.clock.now += TRIES.holdMs
+  expect((await signIn(codeNow(secret))).status).toBe(200)
+})
+
+it('a hold is ended by an administrator, but not by the user, and the factor stays', async () => {
+  const { secret } = await enrolled()
+  await holdUp()
+  expect((await totp('DELETE', '/hold', undefined, cookie)).status).toBe(403)
+  expect((await totp('DELETE', '/hold', undefined, admin, 'admin')).body.error).toBe('forbidden')
+  expect((await signIn(codeNow(secret))).status).toBe(401)
+  expect((await totp('DELETE', '/hold', undefined, admin)).status).toBe(204)
+  expect(await h.events('factor.release')).toMatchObject([{ user: 'admin', object: NAME }])
+  expect((await totp('GET')).body).toMatchObject({ is_enrolled: true, recovery_codes: 10, held_until: null })
+  expect((await begin()).body.error).toBe('second_factor_required')
   expect((await signIn(codeNow(secret))).status).toBe(200)
 })
 
@@ -190,6 +215,7 @@ it('is reset by an administrator, but not by themselves', async () => {
     enrolled_at: null,
     recovery_codes: 0,
     security_keys: 0,
+    held_until: null,
   })
 })
 

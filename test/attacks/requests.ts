@@ -3,7 +3,12 @@ import { readFileSync } from 'node:fs'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { request } from 'node:https'
 import { join } from 'node:path'
-import type { Broker } from '../peers/broker.ts'
+import type { Broker, BrokerPorts } from '../peers/broker.ts'
+
+/** The API of a broker, or of its parts alone. */
+export interface Listening extends Pick<Broker, 'dataFolder'> {
+  ports: Pick<BrokerPorts, 'https'>
+}
 
 export interface Answer {
   status: number
@@ -13,7 +18,7 @@ export interface Answer {
 
 /** Sends path and body unchanged; a body is JSON unless the headers differ. */
 export async function sendAsIs(
-  broker: Broker,
+  broker: Listening,
   method: string,
   path: string,
   headers: Record<string, string>,
@@ -39,7 +44,7 @@ export async function weighed(
 }
 
 function responseTo(
-  broker: Broker,
+  broker: Listening,
   method: string,
   path: string,
   headers: Record<string, string>,
@@ -65,7 +70,7 @@ function responseTo(
 }
 
 /** Signs in; returns the cookie. */
-export async function signInAs(broker: Broker, user: string, password: string): Promise<string> {
+export async function signInAs(broker: Listening, user: string, password: string): Promise<string> {
   const answer = await sendAsIs(broker, 'POST', '/api/session', {}, JSON.stringify({ user, password }))
   if (answer.status !== 200) throw new Error(`${user} cannot sign in: ${answer.body}`)
   return answer.headers['set-cookie']?.[0]?.split(';')[0] ?? ''

@@ -24,7 +24,7 @@ beforeEach(async () => {
   await conditions({ secondFactor: 'required' })
   const begun = await world.factors.begin(user)
   secret = bytesOf(begun!.secret)
-  await world.factors.confirm(user.id, Secret.of(code()), async () => undefined)
+  await world.factors.confirm(user.id, Secret.of(code()), '192.0.2.1', async () => undefined)
   next()
 })
 afterEach(() => world.temporary.remove())

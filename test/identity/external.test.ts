@@ -154,8 +154,8 @@ test('parallel dialogues guess no more than the lock-out allows', async () => {
 test('a dialogue left after an answer counts as a failure, one left before as nothing', async () => {
   const more: MethodAnswer = {
     result: 'challenge',
-    message: 'again',
-    prompts: [{ text: 'Code: ', echo: false }],
+    message: '',
+    prompts: [{ text: 'Next code: ', echo: false }],
     state: { close: () => undefined } satisfies MethodState,
   }
   scripts.set(
@@ -170,6 +170,90 @@ test('a dialogue left after an answer counts as a failure, one left before as no
     await new Promise((resolve) => setImmediate(resolve))
   }
   expect(brief(await signIn('fritz@CORP', 'x'))).toBe('locked')
+})
+
+const asks = (text: string, more: object = {}): MethodAnswer => ({
+  result: 'challenge',
+  message: '',
+  prompts: [{ text, echo: false }],
+  state: { close: () => undefined },
+  ...more,
+})
+
+test.each([
+  ['the same words', () => 'Code: '],
+  ['a count of what is left', (at: number) => `Code (${16 - at} tries left): `],
+  ['other words each time', (at: number) => `Code ${'x'.repeat(at)}: `],
+])('a server that asks again with %s locks the name, by failures that are reported', async (_, words) => {
+  let at = 0
+  scripts.set('first', { prove: () => asks(words(at++)), answer: () => asks(words(at++)) })
+  let guesses = 0
+  let reported = 0
+  let ends = 0
+  for (let outcome = await signIn('fritz@CORP', 'x'); brief(outcome) !== 'locked'; ) {
+    if (outcome.result === 'challenge' && outcome.failure === 'wrong_password') reported++
+    if (outcome.result === 'rejected') ends++
+    guesses += outcome.result === 'challenge' ? 1 : 0
+    outcome =
+      outcome.result === 'challenge'
+        ? await answer(outcome.challenge, [`${guesses}`])
+        : await signIn('fritz@CORP', 'x')
+  }
+  expect(reported + ends).toBe(LOCKOUT_LIMITS.pairFailures)
+  expect(guesses).toBeLessThanOrEqual(LOCKOUT_LIMITS.pairFailures + 4)
+})
+
+test('an answer counts once: by the question that came again, or by leaving', async () => {
+  scripts.set(
+    'first',
+    challenging(() => asks('Code: ')),
+  )
+  for (let i = 1; i < LOCKOUT_LIMITS.pairFailures; i++) {
+    const again = await answer(challengeOf(await signIn('fritz@CORP', 'x')), ['1'])
+    expect(again).toMatchObject({ failure: 'wrong_password' })
+    identities.abandon(challengeOf(again))
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  const last = await answer(challengeOf(await signIn('fritz@CORP', 'x')), ['1'])
+  expect(last).toEqual({ result: 'rejected', reason: 'wrong_password', locks: true })
+})
+
+test('questions of other words, and those for a new password, are no failure; a right answer forgives', async () => {
+  const dialogue = async (script: MethodAnswer[]) => {
+    const rest = [...script]
+    scripts.set('first', { prove: () => rest.shift()!, answer: () => rest.shift()! })
+    let outcome = await signIn('fritz@CORP', 'x')
+    const failures: (string | undefined)[] = []
+    while (outcome.result === 'challenge') {
+      failures.push(outcome.failure)
+      outcome = await answer(outcome.challenge, ['1'])
+    }
+    return [...failures, brief(outcome)]
+  }
+  const isIn = 'accepted fritz@CORP by first'
+  const none = undefined
+  expect(
+    await dialogue([
+      asks('Choose a PIN (y/n)? '),
+      asks('New PIN: '),
+      asks('New PIN again: '),
+      asks('Next code: '),
+      accepted('fritz'),
+    ]),
+  ).toEqual([none, none, none, none, isIn])
+  const change = asks('New password: ', { setsPassword: true })
+  expect(await dialogue([change, change, change, accepted('fritz')])).toEqual([none, none, none, isIn])
+  // The first question was the one that the password answered.
+  expect(await dialogue([asks('Password: ', { answered: 'password:' }), accepted('fritz')])).toEqual([
+    'wrong_password',
+    isIn,
+  ])
+  for (let i = 0; i < LOCKOUT_LIMITS.pairFailures; i++)
+    expect(await dialogue([asks('Code: '), asks('Code: '), accepted('fritz')])).toEqual([
+      none,
+      'wrong_password',
+      isIn,
+    ])
 })
 
 test('a directory that hangs delays no local user, and holds a bounded number of sign-ins', async () => {

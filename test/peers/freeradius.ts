@@ -27,7 +27,7 @@ export interface FreeRadiusOptions {
 
 /**
  * Starts it with alice (in the groups netops and "dba, senior"), long (password of 128 octets), framed (for another
- * service) and otto, who is asked for the codes 123456 and 654321.
+ * service), otto, who is asked for the codes 123456 and 654321, and olaf, who is asked for 123456 until it is right.
  */
 export async function startFreeRadius(options: FreeRadiusOptions): Promise<FreeRadius> {
   const { host, signsReplies } = options
@@ -55,6 +55,7 @@ long Cleartext-Password := "${'p'.repeat(128)}"
 framed Cleartext-Password := "Framed-Pass1"
 \tService-Type = Framed-User
 otto Cleartext-Password := "Otto-Pass1"
+olaf Cleartext-Password := "Olaf-Pass1"
 `,
   )
   write(
@@ -121,6 +122,16 @@ if (&State) {
 if (&State == "first" && &User-Password == "123456") {
 ${ask('Next code:', 'second', 'Echo')}
 }
+elsif (&State == "again") {
+if (&User-Password == "123456") {
+update control {
+&Auth-Type := Accept
+}
+}
+else {
+${ask('Wrong.\\nYour code:', 'again', 'No-Echo')}
+}
+}
 elsif (&State == "second" && &User-Password == "654321") {
 update control {
 &Auth-Type := Accept
@@ -144,6 +155,9 @@ Auth-Type PAP {
 pap
 if (&User-Name == "otto") {
 ${ask('A code was sent.\\nYour code:', 'first', 'No-Echo')}
+}
+if (&User-Name == "olaf") {
+${ask('A code was sent.\\nYour code:', 'again', 'No-Echo')}
 }
 }
 }

@@ -27,7 +27,7 @@ export interface Provisioned {
 }
 
 /** Creates user, group, device, service, account, target group and authorization. */
-export async function provision(broker: Broker, wanted: Provision): Promise<Provisioned> {
+export async function provision(broker: Pick<Broker, 'must'>, wanted: Provision): Promise<Provisioned> {
   const user = wanted.user ?? 'ops1'
   const password = wanted.password ?? `${user} password`
   const device = wanted.device ?? 'srv1'

@@ -47,7 +47,8 @@ export class KerberosInitiator implements Initiator {
   }
 }
 
-const contextOf = (tokens: MessageTokens): SecurityContext => ({
+/** Returns the context of CredSSP that seals and signs by these messages. */
+export const contextOf = (tokens: MessageTokens): SecurityContext => ({
   wrap: (plain) => tokens.wrap(plain),
   unwrap: (wrapped) => tokens.unwrap(wrapped),
   signMechanisms: (list) => tokens.sign(list),

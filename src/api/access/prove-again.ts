@@ -26,7 +26,7 @@ export async function proveAgain(
   if (outcome.result === 'challenge') {
     identities.abandon(outcome.challenge)
     // Factors of our own are asked for last: all else is proved.
-    return outcome.form ? 'proved' : 'more_asked'
+    if (outcome.failure === undefined) return outcome.form ? 'proved' : 'more_asked'
   }
   if (outcome.result === 'unavailable') throw new ApiError('sign_in_unavailable')
   const reason = outcome.result === 'rejected' ? outcome.reason : 'wrong_password'

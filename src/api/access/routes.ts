@@ -63,6 +63,7 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'POST /users/:ref/totp/confirm': 'signed_in',
   'POST /users/:ref/totp/recoverycodes': 'signed_in',
   'DELETE /users/:ref/totp': needs('users', 'modify'),
+  'DELETE /users/:ref/totp/hold': needs('users', 'modify'),
   /** One's own, or with `users: view`: the handler checks it. */
   'GET /users/:ref/securitykeys': 'signed_in',
   'DELETE /users/:ref/securitykeys/:key': needs('users', 'modify'),

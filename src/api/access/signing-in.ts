@@ -129,6 +129,17 @@ export async function end(
   return signIn?.providerSession
 }
 
+/** Records that what was answered before a round counts as a failure, if it does. */
+export async function recordFailure(
+  { deps }: Context,
+  request: FastifyRequest,
+  { outcome, name: user, method }: Judged,
+): Promise<void> {
+  if (outcome.result !== 'challenge' || outcome.failure === undefined) return
+  const fields = { method, protocol: PROTOCOL, ...(user !== undefined && { user }) }
+  await record(deps.audit, request, 'auth.failure', { ...fields, reason: outcome.failure })
+}
+
 /** Records a refusal, whose reason is only audited. Returns the one code that the client sees. */
 export async function refuse(
   { deps }: Context,

@@ -105,7 +105,7 @@ export interface ApiDeps {
     /** Sends one event now. Returns undefined for a notification that was tried too often. */
     try(notification: Notification, event: AuditEvent): Promise<{ ok: boolean; detail: string } | undefined>
   }
-  factors: Pick<SecondFactors, 'statusOf' | 'begin' | 'confirm' | 'isCode' | 'renew' | 'remove'>
+  factors: Pick<SecondFactors, 'statusOf' | 'begin' | 'confirm' | 'isCode' | 'release' | 'renew' | 'remove'>
   securityKeys: Pick<SecurityKeys, 'list' | 'creation' | 'add' | 'remove'>
   passwords: Pick<PasswordHasher, 'hash' | 'policy'>
   /** Certifies SSH keys of users. */

@@ -33,10 +33,11 @@ export function registerPersons(app: Api, context: Context): void {
       'Persons that have signed in, as their servers and mappings described them. One that is removed loses sessions and checkouts, and is made anew by the next sign-in.',
     remove: {
       check: async (old, request) => {
-        const { enrolled } = await factors.statusOf(old.id)
+        const { enrolled, securityKeys } = await factors.statusOf(old.id)
+        const hasFactor = enrolled !== undefined || securityKeys > 0
         const subject = { object_type: 'user', object: old.userName }
         const reset = { code: 'factor.reset', fields: { ...actor(callerOf(request)), ...subject } } as const
-        return [...(await removalOf(context, old, request)), ...(enrolled === undefined ? [] : [reset])]
+        return [...(await removalOf(context, old, request)), ...(hasFactor ? [reset] : [])]
       },
     },
     removeFrom: async (old) => {

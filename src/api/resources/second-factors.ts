@@ -6,7 +6,7 @@ import { reaches } from '../../model/profiles.ts'
 import { Secret } from '../../model/secret.ts'
 import { type ApiRequest, callerOf } from '../access/caller.ts'
 import type { Context } from '../access/context.ts'
-import { actor, record } from '../access/events.ts'
+import { actor, addressOf, record } from '../access/events.ts'
 import { meantUser } from '../access/meant-user.ts'
 import { rightsOf } from '../access/profile-rights.ts'
 import { proveAgain } from '../access/prove-again.ts'
@@ -25,6 +25,7 @@ const Status = titled(
     enrolled_at: timeOrNull('null: not enrolled'),
     recovery_codes: Type.Integer({ description: 'how many are left' }),
     security_keys: Type.Integer({ description: 'how many there are: factors in browsers' }),
+    held_until: timeOrNull('until then no code is judged, since too many were wrong; null: they are judged'),
   }),
 )
 const Begin = titled(
@@ -78,12 +79,13 @@ export function registerSecondFactors(app: Api, context: Context): void {
     },
     async (request) => {
       const user = await meantUser(store, request, reaches(callerOf(request).rights.users, 'view'))
-      const { enrolled, recoveryCodes, securityKeys } = await factors.statusOf(user.id)
+      const { enrolled, recoveryCodes, securityKeys, heldUntil } = await factors.statusOf(user.id)
       return {
         is_enrolled: enrolled !== undefined,
         enrolled_at: enrolled === undefined ? null : timeText(enrolled),
         recovery_codes: recoveryCodes,
         security_keys: securityKeys,
+        held_until: heldUntil === undefined ? null : timeText(heldUntil),
       }
     },
   )
@@ -160,18 +162,41 @@ export function registerSecondFactors(app: Api, context: Context): void {
       },
     },
     async (request, reply) => {
-      const user = await meantUser(store, request, true)
-      refuseBeyondOwn(request, await rightsOf(store, user.profile))
-      const caller = callerOf(request)
-      if (caller.user?.id === user.id) {
-        const message = 'this is your own: another administrator resets it, or sallyport admin reset-factor'
-        throw new ApiError('forbidden', [{ message }])
-      }
-      await record(audit, request, 'factor.reset', { ...actor(caller), ...subject(user) })
+      const user = await ofAnother(request, 'resets it')
+      await record(audit, request, 'factor.reset', { ...actor(callerOf(request)), ...subject(user) })
       await factors.remove(user.id)
       return reply.code(204).send(null)
     },
   )
+
+  app.delete(
+    `${PATH}/hold`,
+    {
+      schema: {
+        tags,
+        summary: 'End the hold of a user after wrong one-time codes',
+        description:
+          'Codes are judged again at once, and the next hold is as short as the first. The second factor stays. Nobody ends their own: a stolen password could.',
+        params,
+        response: { 204: Type.Null(), ...errors },
+      },
+    },
+    async (request, reply) => {
+      const user = await ofAnother(request, 'ends it')
+      await record(audit, request, 'factor.release', { ...actor(callerOf(request)), ...subject(user) })
+      await factors.release(user.id)
+      return reply.code(204).send(null)
+    },
+  )
+
+  /** Returns the user of the path, over whose factor the caller may decide. `deed`: the words for it. */
+  async function ofAnother(request: ApiRequest, deed: string): Promise<User> {
+    const user = await meantUser(store, request, true)
+    refuseBeyondOwn(request, await rightsOf(store, user.profile))
+    if (callerOf(request).user?.id !== user.id) return user
+    const message = `this is your own: another administrator ${deed}, or sallyport admin reset-factor`
+    throw new ApiError('forbidden', [{ message }])
+  }
 
   async function own(request: ApiRequest): Promise<User> {
     const user = await meantUser(store, request, false)
@@ -196,8 +221,8 @@ export function registerSecondFactors(app: Api, context: Context): void {
     try {
       const codes =
         event === 'factor.enrol'
-          ? await factors.confirm(user.id, code, announce)
-          : await factors.renew(user.id, code, announce)
+          ? await factors.confirm(user.id, code, addressOf(request), announce)
+          : await factors.renew(user.id, code, addressOf(request), announce)
       if (!codes) throw fieldError('invalid_field', 'code', WRONG_CODE)
       return { recovery_codes: codes }
     } finally {

@@ -16,6 +16,7 @@ import {
   byTicket,
   end,
   type Judged,
+  recordFailure,
   refuse,
 } from '../access/signing-in.ts'
 import type { Api } from '../http/deps.ts'
@@ -72,6 +73,7 @@ export function registerSignIn(app: Api, context: Context): void {
     async (request, reply) => {
       const judged = await judgedOf(request, reply, request.body)
       const { outcome, method, answer } = judged
+      await recordFailure(context, request, judged)
       if (outcome.result === 'challenge') throw challengeError(outcome)
       if (outcome.result !== 'accepted')
         throw new ApiError(await refuse(context, request, { ...judged, outcome }))

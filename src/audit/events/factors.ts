@@ -1,6 +1,6 @@
 /** Events of second factors: `object` is the user whose it is. */
 import { CLIENT, type EventKind, LOCAL } from './fields.ts'
-import { who } from './phrases.ts'
+import { seconds, who } from './phrases.ts'
 
 const FACTOR = ['user', 'profile', 'api_key', ...CLIENT, 'object_type', 'object'] as const
 
@@ -56,6 +56,22 @@ export const FACTORS = {
     meaning: 'a security key was removed; `object` is its user and its name',
     fields: FACTOR,
     sentence: (f) => `${who(f)} removed the security key ${f.object ?? '?'}`,
+  },
+  'factor.held': {
+    severity: 'warning',
+    trap: false,
+    meaning:
+      'one-time codes of a user, `object`, are held up for `duration`, whether right or wrong: too many in a row were wrong; `client_ip` sent the last one',
+    fields: ['client_ip', 'object_type', 'object', 'duration'],
+    sentence: (f) =>
+      `one-time codes of the user ${f.object ?? '?'} are held up${f.duration === undefined ? '' : ` for ${seconds(f.duration)}`}`,
+  },
+  'factor.release': {
+    severity: 'warning',
+    trap: false,
+    meaning: 'an administrator let one-time codes of a user, `object`, be judged again after wrong ones',
+    fields: FACTOR,
+    sentence: (f) => `${who(f)} ended the hold of one-time codes of the user ${f.object ?? '?'}`,
   },
   'factor.reset': {
     severity: 'warning',

@@ -39,7 +39,16 @@ export type MethodAnswer =
   | { result: 'accepted'; person: Person; classes?: readonly Uint8Array[] }
   | { result: 'rejected'; reason: MethodRefusal }
   /** A further round: `state` goes back with the answers, once. */
-  | { result: 'challenge'; message: string; prompts: MethodPrompt[]; state: MethodState }
+  | {
+      result: 'challenge'
+      message: string
+      prompts: MethodPrompt[]
+      state: MethodState
+      /** The server's question that the password was the answer to, where it asked for one. */
+      answered?: string
+      /** Set if the answers set a password, and guess none. */
+      setsPassword?: true
+    }
   /** No server could judge. Never counts as a wrong password. `reason` is for administrators. */
   | { result: 'unavailable'; reason: string }
 

@@ -55,6 +55,16 @@ export interface FactorStatus {
   enrolled?: number
   recoveryCodes: number
   securityKeys: number
+  /** Until when wrong codes hold up all of them; absent if none do. */
+  heldUntil?: number
+}
+
+/** Wrong codes hold up further ones. */
+export interface Held {
+  userId: Id
+  ms: number
+  /** Address of the client that sent the last one. */
+  source: string
 }
 
 /** For the authenticator; shown once. */
@@ -80,16 +90,20 @@ export class SecondFactors {
   readonly #options: SecondFactorOptions
   /** Called before an enrolment in a dialogue counts; `source` is the client's address. */
   onEnrolled: (user: User, source: string) => Promise<void> = async () => undefined
+  /** Called before the verdict on the wrong code that begins a hold. */
+  onHeld: (held: Held) => Promise<void> = async () => undefined
 
   constructor(options: SecondFactorOptions) {
     this.#options = options
   }
 
   async statusOf(userId: Id): Promise<FactorStatus> {
-    const { enrolled, recoveryCodes } = (await this.#rows.find(userId)) ?? {}
+    const factor = await this.#rows.find(userId)
     const { length: securityKeys } = await this.#options.keys.list(userId)
-    if (enrolled === undefined) return { recoveryCodes: 0, securityKeys }
-    return { enrolled, recoveryCodes: recoveryCodes ?? 0, securityKeys }
+    if (factor?.enrolled === undefined) return { recoveryCodes: 0, securityKeys }
+    const { enrolled, recoveryCodes } = factor
+    const heldUntil = endOfHold(factor, this.#options.now())
+    return { enrolled, recoveryCodes, securityKeys, ...(heldUntil !== undefined && { heldUntil }) }
   }
 
   /** Begins an enrolment, in place of one that was not confirmed. Returns undefined if the user is enrolled. */
@@ -107,29 +121,44 @@ export class SecondFactors {
   }
 
   /**
-   * Ends an enrolment by its first code. `announce` is called before it counts. Returns the recovery codes, or undefined
-   * if the code is wrong, or no enrolment waits for one.
+   * Ends an enrolment by its first code. `source`: the client's address. `announce` is called before it counts. Returns the
+   * recovery codes, or undefined if the code is wrong, or no enrolment waits for one.
    */
-  async confirm(userId: Id, code: Secret, announce: () => Promise<void>): Promise<string[] | undefined> {
+  async confirm(
+    userId: Id,
+    code: Secret,
+    source: string,
+    announce: () => Promise<void>,
+  ): Promise<string[] | undefined> {
     const codes = newRecoveryCodes()
-    const confirmed = await this.#firstOf(userId, code, codes)
+    const confirmed = await this.#firstOf(userId, code, codes, source)
     if (!confirmed) return undefined
     await announce()
     return (await this.#rows.confirm(userId, confirmed)) ? codes : undefined
   }
 
   /** Replaces the recovery codes, for a code of the authenticator; as `confirm`. */
-  async renew(userId: Id, code: Secret, announce: () => Promise<void>): Promise<string[] | undefined> {
-    const verdict = await this.#judge(userId, code, false)
+  async renew(
+    userId: Id,
+    code: Secret,
+    source: string,
+    announce: () => Promise<void>,
+  ): Promise<string[] | undefined> {
+    const verdict = await this.#judge(userId, code, source, false)
     if ('flaw' in verdict) return undefined
     await announce()
     const codes = newRecoveryCodes()
     return (await this.#rows.setRecoveryCodes(userId, digestsOf(userId, codes))) ? codes : undefined
   }
 
-  /** Whether it is a current code of the user's authenticator, which counts once. */
-  async isCode(userId: Id, code: Secret): Promise<boolean> {
-    return !('flaw' in (await this.#judge(userId, code, false)))
+  /** Whether it is a current code of the user's authenticator, which counts once. `source`: the client's address. */
+  async isCode(userId: Id, code: Secret, source: string): Promise<boolean> {
+    return !('flaw' in (await this.#judge(userId, code, source, false)))
+  }
+
+  /** Lets further codes be judged at once, after whichever wrong ones. */
+  async release(userId: Id): Promise<void> {
+    await this.#rows.forgive(userId)
   }
 
   /** Removes the factor, its recovery codes and the security keys; false if the user is not enrolled. */
@@ -149,7 +178,7 @@ export class SecondFactors {
     const place = { address: source, firstFactor: firstFactorOf(proofOf(proved)) }
     if (!policy) {
       const asked = await this.#askedOf(user)
-      return asked ? this.#ask(proved, asked, undefined) : { result: 'accepted', value: proved }
+      return asked ? this.#ask(proved, asked, place, false) : { result: 'accepted', value: proved }
     }
     const covered = await this.covered(proved, place, policy)
     if (covered) return { result: 'accepted', value: covered }
@@ -176,11 +205,11 @@ export class SecondFactors {
   async ask(proved: Proved, place: FactorPlace, { rememberS }: FactorRules): Promise<Step<Proved>> {
     const { user } = proved
     const asked = await this.#askedOf(user)
-    if (asked) return this.#ask(proved, asked, rememberS > 0 ? place : undefined)
+    if (asked) return this.#ask(proved, asked, place, rememberS > 0)
     const begun = await this.begin(user)
     return begun
       ? this.#askFirst(proved, place.address, begun, FIRST_TRIES)
-      : this.#ask(proved, { hasCodes: true, key: undefined }, undefined)
+      : this.#ask(proved, { hasCodes: true, key: undefined }, place, false)
   }
 
   /** Returns what the user can be asked for, or undefined if there is nothing yet. */
@@ -190,11 +219,11 @@ export class SecondFactors {
     return hasCodes || key ? { hasCodes, key } : undefined
   }
 
-  #ask(proved: Proved, { hasCodes, key }: Asked, remembering: FactorPlace | undefined): Step<Proved> {
+  #ask(proved: Proved, { hasCodes, key }: Asked, place: FactorPlace, isRemembered: boolean): Step<Proved> {
     const form = { kind: 'code', hasCodes, ...(key && { key }) } as const
     const shown = { message: hasCodes ? '' : BROWSER_ONLY, form }
     return asking(shown, { text: hasCodes ? PROMPT : KEY_PROMPT, echo: false }, async (answer) => {
-      const verdict = await this.#judgeEither(proved.user.id, answer, { hasCodes, key })
+      const verdict = await this.#judgeEither(proved.user.id, answer, place.address, { hasCodes, key })
       if ('flaw' in verdict) return { result: 'rejected', reason: verdict.flaw }
       const { left } = verdict
       const still = await this.#still({
@@ -202,8 +231,8 @@ export class SecondFactors {
         hasFactor: true,
         ...(left !== undefined && { recoveryCodesLeft: left }),
       })
-      if (still.result === 'accepted' && left === undefined && remembering !== undefined)
-        await this.#rows.remember(still.value.user, remembering, this.#options.now())
+      if (still.result === 'accepted' && left === undefined && isRemembered)
+        await this.#rows.remember(still.value.user, place, this.#options.now())
       return still
     })
   }
@@ -216,7 +245,7 @@ export class SecondFactors {
     const shown = { message, uri: enrolment.uri, form }
     return asking(shown, { text: 'First code: ', echo: false }, async (answer) => {
       const codes = newRecoveryCodes()
-      const confirmed = answer && (await this.#firstOf(proved.user.id, answer, codes))
+      const confirmed = answer && (await this.#firstOf(proved.user.id, answer, codes, source))
       if (confirmed) return this.#askNoted(proved, source, codes, confirmed)
       if (tries <= 1) return { result: 'rejected', reason: 'wrong_code' }
       return this.#askFirst(proved, source, enrolment, tries - 1)
@@ -247,12 +276,19 @@ export class SecondFactors {
   }
 
   /** Judges the first code of the enrolment that waits for one. */
-  async #firstOf(userId: Id, code: Secret, codes: readonly string[]): Promise<Confirmed | undefined> {
+  async #firstOf(
+    userId: Id,
+    code: Secret,
+    codes: readonly string[],
+    source: string,
+  ): Promise<Confirmed | undefined> {
     const factor = await this.#rows.find(userId)
     const time = this.#options.now()
     if (!factor || factor.enrolled !== undefined || !isRecent(factor, time)) return undefined
-    if (!(await this.#countTry(userId, time))) return undefined
+    const counted = await this.#countTry(userId, time)
+    if (!counted) return undefined
     const found = this.#stepOf(userId, factor, code, time)
+    if (!found) await this.#noteWrong(userId, source, counted)
     return found && { sealed: factor.sealed, time, digests: digestsOf(userId, codes), ...found }
   }
 
@@ -260,18 +296,40 @@ export class SecondFactors {
     return this.#options.store.secondFactors
   }
 
-  async #judgeEither(userId: Id, answer: Secret | undefined, { hasCodes, key }: Asked): Promise<Verdict> {
+  async #judgeEither(
+    userId: Id,
+    answer: Secret | undefined,
+    source: string,
+    { hasCodes, key }: Asked,
+  ): Promise<Verdict> {
     const text = answer?.revealText() ?? ''
     if (!key || !isKeyAnswer(text))
-      return hasCodes ? await this.#judge(userId, answer, true) : { flaw: 'wrong_code' }
+      return hasCodes ? await this.#judge(userId, answer, source, true) : { flaw: 'wrong_code' }
     const flaw = await this.#options.keys.judge(userId, key, text)
     return flaw === undefined ? {} : { flaw }
   }
 
-  async #judge(userId: Id, answer: Secret | undefined, takesRecovery: boolean): Promise<Verdict> {
+  async #judge(
+    userId: Id,
+    answer: Secret | undefined,
+    source: string,
+    takesRecovery: boolean,
+  ): Promise<Verdict> {
     const now = this.#options.now()
     // Counted first, so that simultaneous tries are no more.
-    if (!(await this.#countTry(userId, now))) return { flaw: 'too_many_codes' }
+    const counted = await this.#countTry(userId, now)
+    if (!counted) return { flaw: 'too_many_codes' }
+    const verdict = await this.#judgeCounted(userId, answer, takesRecovery, now)
+    if ('flaw' in verdict) await this.#noteWrong(userId, source, counted)
+    return verdict
+  }
+
+  async #judgeCounted(
+    userId: Id,
+    answer: Secret | undefined,
+    takesRecovery: boolean,
+    now: number,
+  ): Promise<Verdict> {
     const factor = await this.#rows.find(userId)
     if (factor?.enrolled === undefined || !answer) return { flaw: 'wrong_code' }
     const found = this.#stepOf(userId, factor, answer, now)
@@ -287,11 +345,17 @@ export class SecondFactors {
     return { flaw: isUsed ? 'used_code' : 'wrong_code' }
   }
 
-  async #countTry(userId: Id, now: number): Promise<boolean> {
-    const { most, holdMs, doublings } = TRIES
+  /** Returns undefined if no further code may be judged now; `ms`: how long that is so if this one is wrong, or 0. */
+  async #countTry(userId: Id, now: number): Promise<Pick<Held, 'ms'> | undefined> {
+    const { most } = TRIES
     const failed = (await this.#rows.find(userId))?.failed ?? 0
-    const times = Math.min(doublings, Math.max(0, Math.ceil(failed / most) - 1))
-    return await this.#rows.countTry(userId, now, { most, holdMs: holdMs * 2 ** times })
+    const tries = await this.#rows.countTry(userId, now, { most, holdMs: holdMsOf(failed) })
+    if (tries === undefined) return undefined
+    return { ms: tries < most ? 0 : holdMsOf(failed + 1) }
+  }
+
+  async #noteWrong(userId: Id, source: string, { ms }: Pick<Held, 'ms'>): Promise<void> {
+    if (ms > 0) await this.onHeld({ userId, ms, source })
   }
 
   #stepOf(userId: Id, { sealed, drift, lastStep }: StoredFactor, code: Secret, now: number) {
@@ -333,6 +397,18 @@ function proofOf({ user, by, key }: Proved): BasisProof {
 function inviting({ secret }: Enrolment): string {
   const shown = secret.match(/.{4}/g)!.join(' ')
   return `You need a second factor. Add this to an authenticator, by hand or as a QR code:\n  ${shown}`
+}
+
+/** Returns how long codes are held up after so many wrong ones. */
+function holdMsOf(failed: number): number {
+  const { most, holdMs, doublings } = TRIES
+  return holdMs * 2 ** Math.min(doublings, Math.max(0, Math.ceil(failed / most) - 1))
+}
+
+/** Returns when the hold ends, or undefined if there is none. A clock that was set back ends it, too. */
+function endOfHold({ tries, tried, failed }: StoredFactor, now: number): number | undefined {
+  const end = tried + holdMsOf(failed)
+  return tries < TRIES.most || now < tried || end <= now ? undefined : end
 }
 
 const placeOf = (id: Id) => ({ table: 'second_factors', id, field: 'secret' })

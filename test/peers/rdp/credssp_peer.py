@@ -16,11 +16,12 @@ import sys
 import threading
 
 import gssapi
-from gssapi.raw import ChannelBindings, acquire_cred_with_password, set_neg_mechs
+from gssapi.raw import ChannelBindings, acquire_cred_with_password, inquire_sec_context_by_oid, set_neg_mechs
 
 NTLM = gssapi.OID.from_int_seq('1.3.6.1.4.1.311.2.2.10')
 KERBEROS = gssapi.OID.from_int_seq('1.2.840.113554.1.2.2')
 SPNEGO = gssapi.OID.from_int_seq('1.3.6.1.5.5.2')
+SESSION_KEY = gssapi.OID.from_int_seq('1.2.840.113554.1.2.2.5.5')
 
 
 def der(tag, *parts):
@@ -177,6 +178,8 @@ def credentials_of(stream, files, mechanisms):
         channel_bindings=channel_bindings(certificate),
     )
     message = receive(stream)
+    # Bytes of the client's first token that are encrypted: its ticket and the proof of it.
+    ticket = inside(message, 0xA1, 0x30, 0x30, 0xA0, 4)[-64:]
     while not session.complete:
         try:
             token = session.step(inside(message, 0xA1, 0x30, 0x30, 0xA0, 4))
@@ -202,6 +205,9 @@ def credentials_of(stream, files, mechanisms):
     found = {'domain': domain, 'user': user, 'password': password}
     if KERBEROS in mechanisms:
         found['principal'] = str(session.initiator_name)
+        # GSS_C_INQ_SSPI_SESSION_KEY.
+        found['keys'] = [part.hex() for part in inquire_sec_context_by_oid(session, SESSION_KEY)[:1]]
+        found['ticket'] = ticket.hex()
     return found
 
 

@@ -49,8 +49,13 @@ export async function startGssapiServer(identity: Identity, login: GssapiLogin):
   return { port, received }
 }
 
-/** Credentials that a target by Kerberos has received, and the client's principal, or the error. */
-export type Delegated = (GssapiLogin & { principal: string }) | { error: string }
+/**
+ * Credentials that a target by Kerberos has received, the client's principal, and in hex the keys of the context and encrypted
+ * bytes of the ticket's token; or the error.
+ */
+export type Delegated =
+  | (GssapiLogin & { principal: string; keys: string[]; ticket: string })
+  | { error: string }
 
 export interface KerberosTarget {
   port: number

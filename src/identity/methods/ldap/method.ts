@@ -227,7 +227,7 @@ export class LdapMethod implements SignInMethod {
       { text: 'New password: ', echo: false },
       { text: 'New password again: ', echo: false },
     ]
-    return { result: 'challenge', message, prompts, state }
+    return { result: 'challenge', message, prompts, state, setsPassword: true }
   }
 
   #askAgain(state: Change, flaw: string): MethodAnswer {

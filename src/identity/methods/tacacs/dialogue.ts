@@ -21,7 +21,7 @@ const MAX_PROMPT = 256
 /** A verdict, or a question to the user. */
 export type Turn =
   | { verdict: AuthenticationReply }
-  | { question: { message: string; prompts: MethodPrompt[] } }
+  | { question: { message: string; prompts: MethodPrompt[]; answered?: string } }
 
 export class Dialogue implements MethodState {
   readonly server: TacacsServer
@@ -29,7 +29,8 @@ export class Dialogue implements MethodState {
   readonly #session: TacacsSession
   #rounds = 0
   #hasGivenName = false
-  #hasGivenPassword = false
+  /** The question that the password was given to. */
+  #answered: string | undefined
 
   constructor(server: TacacsServer, session: TacacsSession, userName: string) {
     this.server = server
@@ -45,8 +46,8 @@ export class Dialogue implements MethodState {
       if (reply.status === 'get_user' && !this.#hasGivenName) {
         this.#hasGivenName = true
         known = Buffer.from(this.userName)
-      } else if (reply.status === 'get_password' && !this.#hasGivenPassword) {
-        this.#hasGivenPassword = true
+      } else if (reply.status === 'get_password' && this.#answered === undefined) {
+        this.#answered = wordsOf(reply).text
         known = password.reveal()
       }
       if (!known) return this.#turn(reply)
@@ -73,19 +74,26 @@ export class Dialogue implements MethodState {
   }
 
   #turn(reply: AuthenticationReply): Turn {
-    const { status, echo, message } = reply
+    const { status, echo } = reply
     const isQuestion = status === 'get_data' || status === 'get_password' || status === 'get_user'
     if (!isQuestion) {
       this.#session.close()
       return { verdict: reply }
     }
-    const lines = shown(message, MAX_MESSAGE).split('\n')
-    const text = lines.pop()?.slice(0, MAX_PROMPT) || (status === 'get_password' ? 'Password: ' : 'Answer: ')
+    const { message, text } = wordsOf(reply)
     return {
       question: {
-        message: lines.join('\n'),
+        message,
         prompts: [{ text, echo: echo && status !== 'get_password' }],
+        ...(this.#answered !== undefined && { answered: this.#answered }),
       },
     }
   }
+}
+
+/** Returns the words of a question: the last line is the prompt. */
+function wordsOf({ status, message }: AuthenticationReply): { message: string; text: string } {
+  const lines = shown(message, MAX_MESSAGE).split('\n')
+  const text = lines.pop()?.slice(0, MAX_PROMPT) || (status === 'get_password' ? 'Password: ' : 'Answer: ')
+  return { message: lines.join('\n'), text }
 }

@@ -12,6 +12,7 @@ import {
   STATE,
 } from '../../../../proxies/bytes/spnego.ts'
 import { channelBindings, subjectPublicKey } from '../../../../proxies/rdp/credssp/certificate.ts'
+import { contextOf } from '../../../../proxies/rdp/credssp/kerberos-initiator.ts'
 import { SpnegoAcceptor } from '../../../../proxies/rdp/credssp/spnego-acceptor.ts'
 import { SpnegoInitiator } from '../../../../proxies/rdp/credssp/spnego-initiator.ts'
 import {
@@ -23,6 +24,9 @@ import {
 import type { Acceptor, Initiator } from '../../../../proxies/rdp/gss/mechanism.ts'
 import { NTLM_OID } from '../../../../proxies/rdp/gss/oids.ts'
 import { channelBindingsHash } from '../../../../proxies/rdp/ntlm/keys.ts'
+import { KERBEROS_OID } from '../../../../src/kerberos/gss.ts'
+import { MessageTokens } from '../../../../src/kerberos/message-tokens.ts'
+import { SESSION_KEY } from '../../../kerberos/client.ts'
 import { createIdentity } from './connections.ts'
 import { createAcceptor, createInitiator, judge } from './pair.ts'
 
@@ -177,6 +181,64 @@ describe('SPNEGO', () => {
     expect(() => talk(initiator, new SpnegoAcceptor([createAcceptor()]), unsigned)).toThrow(
       'list of mechanisms',
     )
+  })
+
+  /** Kerberos after its ticket: complete by the first answer, with the target's side of the same key. */
+  function ticketed() {
+    const first = { own: 5, peer: 5 }
+    const side = { key: SESSION_KEY, isAcceptorKey: false, first }
+    const target = new MessageTokens({ ...side, side: 'acceptor' })
+    const context = contextOf(new MessageTokens({ ...side, side: 'initiator' }))
+    let isComplete = false
+    const kerberos: Initiator = {
+      oid: KERBEROS_OID,
+      get context() {
+        return isComplete ? context : undefined
+      },
+      get isComplete() {
+        return isComplete
+      },
+      start: () => bytes('aa'),
+      step: () => {
+        isComplete = true
+        return undefined
+      },
+    }
+    const list = buildMechanismList([KERBEROS_OID, NTLM_OID])
+    const initiator = new SpnegoInitiator([kerberos, createInitiator()])
+    initiator.start()
+    const answer = (state: number, signature?: Uint8Array) =>
+      initiator.step(buildResponse({ state, mechanism: KERBEROS_OID, token: bytes('ab'), signature }))
+    return { target, context, list, initiator, answer }
+  }
+
+  test('a target that signs the list in its first answer, which ends it', () => {
+    const { target, context, list, initiator, answer } = ticketed()
+    expect(answer(STATE.COMPLETED, target.sign(list))).toBeUndefined()
+    expect(initiator.isComplete).toBe(true)
+    // Both sides count the signature as the first message.
+    expect(context.unwrap(target.wrap(bytes('01')))).toEqual(bytes('01'))
+    expect(target.unwrap(context.wrap(bytes('02')))).toEqual(bytes('02'))
+    expect(() => initiator.step(buildResponse({ state: STATE.COMPLETED }))).toThrow('no further token')
+  })
+
+  test('a target that signs the list in its first answer, and wants ours', () => {
+    const { target, list, initiator, answer } = ticketed()
+    const ours = parseResponse(answer(STATE.INCOMPLETE, target.sign(list))!)
+    expect(target.isSigned(list, ours.signature!)).toBe(true)
+    expect(initiator.isComplete).toBe(true)
+  })
+
+  test.each([
+    ['of another list', () => ticketed().target.sign(buildMechanismList([KERBEROS_OID]))],
+    ['that was reflected', () => ticketed().context.signMechanisms(ticketed().list)],
+    ['of no bytes', () => Buffer.alloc(0)],
+  ])('a signature %s in the first answer ends the sign-in', (_, signature) => {
+    for (const state of [STATE.COMPLETED, STATE.INCOMPLETE]) {
+      const { initiator, answer } = ticketed()
+      expect(() => answer(state, signature())).toThrow('list of mechanisms')
+      expect(initiator.isComplete).toBe(false)
+    }
   })
 
   test('nothing in common, and a target that refuses', () => {
