@@ -39,7 +39,8 @@ export default defineConfig({
         },
       },
       driving('slow'),
-      driving('e2e'),
+      // Loading what a hundred files import once for each of them took minutes.
+      driving('e2e', { isolate: false }),
       driving('peers', { isolate: false }),
       {
         extends: true,

@@ -17,12 +17,13 @@ import { type Broker, startBroker } from '../peers/broker.ts'
 import { ssh } from '../peers/openssh.ts'
 import { run } from '../peers/process.ts'
 import { describeWithPeers } from '../peers/program.ts'
+import { loopOf, PRINT_CLOCK } from '../peers/ticker.ts'
 import { recordsOf } from '../recordings/samples.ts'
 import { until } from '../until.ts'
 
 const VERIFIER = join(import.meta.dirname, '..', '..', 'bin', 'verify.mjs')
 const LONG = { timeout: 90_000 }
-const TICKER = 'while sleep 0.05; do date +%s%N; done'
+const TICKER = loopOf(PRINT_CLOCK, 0.05)
 
 interface Victim {
   id: string

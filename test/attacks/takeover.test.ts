@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { FRAME } from '../../recordings/container/frames.ts'
 import { findRecording } from '../../recordings/storage/catalog.ts'
 import { confined } from '../../src/confine/command.ts'
@@ -71,10 +71,14 @@ let attacker: Attacker
 /** Runs honest code, and has a session of its own. */
 let other: SessionWorker
 let foreign: string
+/** The client of that session. */
+let bystander: Client
 let ends: WorkerEnd[]
-let log: string[]
+const log: string[] = []
 let clients: Client[]
 let closers: (() => void)[]
+/** Whether the attacker has had a session, which would be there in the next test. */
+let hasOpened: boolean
 
 /** The command of the product's workers, with the attacker's code. */
 function takenOver(port: number): WorkerCommand {
@@ -116,34 +120,56 @@ async function connected(to: SessionWorker): Promise<{ client: Client; source: S
   return { client, source: await until('the connection', () => source) }
 }
 
-beforeEach(async () => {
-  world = await gateWorld()
-  ends = []
-  log = []
-  clients = []
-  closers = []
+/** Starts a worker with the attacker in it. */
+async function takeOver(): Promise<void> {
   const controlled = new Promise<Attacker>((resolve) => {
     control = createServer((socket) => resolve(new Attacker(socket)))
   })
   await new Promise<void>((resolve) => control.listen(0, '127.0.0.1', resolve))
   worker = await startWorker(takenOver((control.address() as AddressInfo).port))
   attacker = await controlled
+}
+
+/** Ends the taken-over worker, if it is there. */
+async function endWorker(): Promise<void> {
+  worker.destroy('the test is over')
+  await until('the end of the worker', () => (attacker.isGone && ends.length > 0 ? true : undefined))
+  control.close()
+}
+
+beforeAll(async () => {
+  world = await gateWorld()
+  clients = []
+  closers = []
   other = await startWorker(fakeCommand('opens'))
-  const { client } = await connected(other)
-  foreign = (await client.greeting()).more
+  bystander = (await connected(other)).client
+  foreign = (await bystander.greeting()).more
+})
+afterAll(async () => {
+  if (!attacker.isGone) await endWorker()
+  other.destroy('the tests are over')
+  await until('its end', () => (ends.some(({ pid }) => pid === other.pid) ? true : undefined))
+  bystander.end()
+  await world.remove()
+})
+beforeEach(async () => {
+  ends = []
+  clients = []
+  closers = []
+  hasOpened = false
+  // One that has lost nothing by its attempt makes the next one.
+  if (attacker === undefined || attacker.isGone) await takeOver()
 })
 afterEach(async () => {
-  for (const one of [worker, other]) one.destroy('the test is over')
-  await until('the end of the workers', () => (ends.length === 2 ? true : undefined))
+  if (hasOpened || attacker.isGone) await endWorker()
   for (const client of clients) client.end()
   for (const close of closers) close()
-  control.close()
-  await world.remove()
 })
 
 /** The proof of `ops1`, who connects to the taken-over worker and whose password the attacker reads. */
 async function signedIn(): Promise<{ identity: string; source: Source }> {
   const { source } = await connected(worker)
+  hasOpened = true
   const answer = (await attacker.ask('authenticate', signInOf('ops1', source))) as AuthenticateAnswer
   if (answer.result !== 'accepted') throw new Error(JSON.stringify(answer))
   return { identity: answer.identity.token, source }
@@ -174,7 +200,7 @@ async function expectEnded(reason: string): Promise<void> {
   expect(existsSync(`/proc/${worker.pid}`)).toBe(false)
   await until('the end of its sessions', () => (world.gate.running === 1 ? true : undefined))
   expect(world.gate.isRunning(foreign)).toBe(true)
-  await clients[0]!.echo('not disturbed')
+  await bystander.echo('not disturbed')
 }
 
 test('the attacker is in: it signs its own user in, and opens and records that session', async () => {
@@ -280,7 +306,7 @@ describe('by messages it cannot', () => {
     expect(answered).toBeLessThanOrEqual(most)
     const written = (await world.codes()).filter((code) => code === 'file.transfer')
     expect(written.length).toBeLessThanOrEqual(most + 1)
-    await clients[0]!.echo('not disturbed')
+    await bystander.echo('not disturbed')
   })
 
   test('send two events of a session at a time: it is ended', async () => {

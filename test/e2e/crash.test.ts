@@ -21,12 +21,13 @@ import { type Broker, startBroker } from '../peers/broker.ts'
 import { ssh } from '../peers/openssh.ts'
 import { freePort } from '../peers/process.ts'
 import { describeWithPeers } from '../peers/program.ts'
+import { loopOf, PRINT_CLOCK } from '../peers/ticker.ts'
 import { until } from '../until.ts'
 import { type Bastion, eventsIn, type SessionRow, startBastion } from './bastion.ts'
 import { fieldsOf, framesOf, sallyport, streamOf } from './recorded.ts'
 
 /** Prints a line every 10 ms with the clock's nanoseconds. */
-const TICKER = 'for n in $(seq 3000); do date +%s%N; sleep 0.01; done'
+const TICKER = loopOf(PRINT_CLOCK, 0.01, 3000)
 const MILLISECONDS = 1_000_000n
 /** For tests that start several brokers: on a busy machine each takes seconds. */
 const SLOW = { timeout: 90_000 }

@@ -83,9 +83,15 @@ describeWithPeers('events', ['sshd', 'ssh', 'scp', 'rsyslogd', 'snmptrapd', 'pyt
 
   const trapName = (code: EventCode) =>
     `sallyport${code.replace(/(^|\.)([a-z])/g, (_, _dot, letter: string) => letter.toUpperCase())}`
-  async function trapped(code: EventCode): Promise<Record<string, string>> {
-    const fits = ({ objects }: Notification) =>
-      Object.values(objects).some((value) => value === `OID: SALLYPORT-MIB::${trapName(code)}`)
+  /** Returns the objects of the last trap of that code, about that object if one is named. */
+  async function trapped(code: EventCode, about = ''): Promise<Record<string, string>> {
+    const fits = ({ objects }: Notification) => {
+      const values = Object.values(objects)
+      return (
+        values.some((value) => value === `OID: SALLYPORT-MIB::${trapName(code)}`) &&
+        values.some((value) => value.includes(about))
+      )
+    }
     const found = await until(`a trap of ${code}`, () => trapd.notifications().findLast(fits))
     return Object.fromEntries(
       Object.entries(found.objects).map(([name, value]) => [
@@ -409,8 +415,8 @@ describeWithPeers('events', ['sshd', 'ssh', 'scp', 'rsyslogd', 'snmptrapd', 'pyt
         expect(reload['changes']).toContain('syslog[0].port')
       }
       expect(await trapped('config.reload')).toMatchObject({ Result: 'success' })
-      expect(await trapped('sink.end')).toMatchObject({
-        Object: expect.stringContaining(String(rsyslog.port)),
+      expect(await trapped('sink.end', String(rsyslog.port))).toMatchObject({
+        Object: expect.stringContaining('127.0.0.1'),
       })
       expect((await ssh(bastion.home, bastion.login({ password: 'wrong again' }), ['true'])).code).toBe(255)
       const down = await received('sink.down', {}, second)

@@ -14,12 +14,13 @@ import { type FaultyStore, startFaultyStore } from '../peers/faulty-store.ts'
 import { ssh } from '../peers/openssh.ts'
 import { describeWithPeers } from '../peers/program.ts'
 import { SWIFT_PEERS, type Swift, startSwift } from '../peers/swift.ts'
+import { loopOf } from '../peers/ticker.ts'
 import { until } from '../until.ts'
 import { type Bastion, eventsIn, type SessionRow, startBastion } from './bastion.ts'
 import { sallyport } from './recorded.ts'
 
 const BUCKET = 'recordings'
-const TICKER = 'for n in $(seq 600); do echo tick $n; sleep 0.1; done'
+const TICKER = loopOf('echo tick $n', 0.1, 600)
 
 let swift: Swift
 let store: FaultyStore

@@ -17,6 +17,7 @@ import { writeHomeFile } from '../peers/home.ts'
 import { scp, sftp, ssh, sshTerminal } from '../peers/openssh.ts'
 import type { RunResult } from '../peers/process.ts'
 import { describeWithPeers } from '../peers/program.ts'
+import { loopOf, PRINT_CLOCK } from '../peers/ticker.ts'
 import { times } from '../times.ts'
 import { ALL_RIGHTS, type Bastion, type SessionRow, startBastion } from './bastion.ts'
 
@@ -29,10 +30,10 @@ const recipients = [await recipientOf(auditor)]
 
 /** Lines with their position: slow ones, a flood, and in a terminal; `shown`: bytes until each has begun. */
 const COMMANDS = [
-  { command: 'for n in $(seq 100000); do echo $n; sleep 0.003; done', flags: [], shown: 1 },
+  { command: loopOf('echo $n', 0.003, 100_000), flags: [], shown: 1 },
   { command: 'seq 100000000', flags: [], shown: FLOOD },
-  { command: 'while :; do cat /proc/uptime; sleep 0.001; done', flags: ['-tt'], shown: 1 },
-  { command: 'for n in $(seq 100000); do echo $n >&2; echo $n; sleep 0.002; done', flags: [], shown: 1 },
+  { command: loopOf(PRINT_CLOCK, 0.001), flags: ['-tt'], shown: 1 },
+  { command: loopOf('echo $n >&2; echo $n', 0.002, 100_000), flags: [], shown: 1 },
 ]
 
 /** Returns all readable frames of a recording; none for a session that was killed before its first. */

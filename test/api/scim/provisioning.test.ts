@@ -143,7 +143,7 @@ test('the last administrator stays one', async () => {
   const [ann, ben] = [await s.user('ann'), await s.user('ben')]
   const chiefs = await s.group('Chiefs', [ann.id, ben.id])
   expect((await person('ann'))?.profile).toBe('product_administrator')
-  s.h.sql("update users set is_disabled = 1 where user_name = 'admin'")
+  await s.h.sql("update users set is_disabled = 1 where user_name = 'admin'")
   const none = { op: 'remove', path: 'members' }
   const refused = await s.scim('PATCH', `/Groups/${chiefs.id}`, patchOf(none))
   expect([refused.status, refused.body.detail]).toEqual([
