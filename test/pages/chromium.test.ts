@@ -10,6 +10,10 @@ let h: Harness
 let browser: Browser
 let url: string
 
+/** Ends texts and attributes, and would be an element of its own, with a script. */
+const TAGS = `'"></span><b id="planted" onclick="x()">&lt;<script>throw 1</script>`
+const KEY = `blue key ${TAGS}`.slice(0, 64)
+
 /** Folder for pictures of the pages, if they are wanted. */
 const PICTURES = process.env['SALLYPORT_PAGE_PICTURES']
 const picture = async (page: Page, name: string) => {
@@ -82,7 +86,11 @@ describeWithPeers('a browser', ['chromium', 'oathtool'], () => {
   it('adds a security key, which is the second factor from then on, and a copy of it is refused', async () => {
     h.clock.now = Date.now()
     await h.addUser('kim', 'user')
-    const profile = await newProfile(browser, { colorScheme: 'dark', viewport: { width: 1280, height: 800 } })
+    const profile = await newProfile(browser, {
+      colorScheme: 'dark',
+      viewport: { width: 1280, height: 800 },
+      userAgent: `Agent ${TAGS}`,
+    })
     const page = await profile.newPage()
     const errors: string[] = []
     page.on('console', (message) => errors.push(message.text()))
@@ -91,18 +99,20 @@ describeWithPeers('a browser', ['chromium', 'oathtool'], () => {
     await page.goto(`${url}/signin`)
     await picture(page, 'sign-in-dark')
     await fillIn(page, 'kim', 'kim password')
-    await page.getByLabel('Name of a new key').fill('blue key')
+    await page.getByLabel('Name of a new key').fill(KEY)
     await page.locator('#proof').fill('not this')
     await page.getByRole('button', { name: 'Add a security key' }).click()
     await expect.poll(() => page.getByRole('alert').textContent()).toContain('Nothing was changed')
-    await page.getByLabel('Name of a new key').fill('blue key')
+    await page.getByLabel('Name of a new key').fill(KEY)
     await page.locator('#proof').fill('kim password')
     await page.getByRole('button', { name: 'Add a security key' }).click()
     await picture(page, 'add-key-dark')
     await page.getByRole('button', { name: 'Ask for the key' }).click()
-    await page.getByText('blue key').first().waitFor()
+    await page.getByText(KEY).first().waitFor()
     await picture(page, 'account-dark')
-    expect((await h.events('factor.key_add')).map(({ object }) => object)).toEqual(['kim blue key'])
+    await page.getByText(`Agent ${TAGS}`, { exact: true }).waitFor()
+    expect(await page.locator('#planted').count()).toBe(0)
+    expect((await h.events('factor.key_add')).map(({ object }) => object)).toEqual([`kim ${KEY}`])
 
     const signInByKey = async () => {
       await page.getByRole('button', { name: 'Sign out', exact: true }).click()
@@ -114,7 +124,7 @@ describeWithPeers('a browser', ['chromium', 'oathtool'], () => {
     await signInByKey()
     await page.getByRole('heading', { name: 'Your account' }).waitFor()
     const [used] = await h.store.securityKeys.list((await h.store.users.find('kim'))!.id)
-    expect(used).toMatchObject({ name: 'blue key', lastUse: h.clock.now })
+    expect(used).toMatchObject({ name: KEY, lastUse: h.clock.now })
     expect(used!.signCount).toBeGreaterThan(0)
 
     await key.setSignCount(0)
