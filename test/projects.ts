@@ -112,9 +112,9 @@ export const ALSO_ON_POSTGRES = {
   include: [
     'test/api/{checkout,concurrency,events,logins,objects,passwords,policies,provisioning,session}.test.ts',
     'test/api/scim/provisioning.test.ts',
-    'test/attacks/{api-keys,evidence,withdrawn}.test.ts',
+    'test/attacks/{api-keys,withdrawn}.test.ts',
     'test/backup/{postgres,replaced}.test.ts',
-    'test/docs/{moving,readme}.test.ts',
+    'test/docs/moving.test.ts',
     'test/e2e/backup-postgres.test.ts',
     'test/gate/{approvals,checkout-review,gate,lock,review,timeframes}.test.ts',
     'test/rotation/**/*.test.ts',
