@@ -52,6 +52,9 @@ const INJECTIONS = [
   '/*',
 ]
 
+/** One field of an event for each kind of SQL that they are made of; all others are like `user` or `path`. */
+const OF_EVENTS = ['event', 'severity', 'user', 'path', 'target', 'text', 'session']
+
 /** Returns the whole database, to check that nothing has changed. */
 function dump(): string {
   const database = new DatabaseSync(join(dirname(h.certPath), 'sallyport.db'), { readOnly: true })
@@ -71,11 +74,13 @@ describe('SQL in a value', () => {
       const names = Object.entries(SEARCHABLE[Object.keys(SEARCHABLE)[PATHS.indexOf(path)]!]!)
         .filter(([, { kind }]) => kind === 'name' || kind === 'text' || kind === 'label')
         .map(([name]) => name)
+        .filter((name) => path !== '/events' || OF_EVENTS.includes(name))
       for (const name of names) {
         for (const injection of INJECTIONS) {
           const quoted = `"${injection.replace(/["\\*]/g, '\\$&')}"`
           for (const sign of ['=', '~']) {
-            const answer = await get(path, { q: `${name}${sign}${quoted}`, limit: '-1' })
+            const limit = path === '/events' ? '1000' : '-1'
+            const answer = await get(path, { q: `${name}${sign}${quoted}`, limit })
             expect(answer.status, `${path} ${name} ${injection}: ${answer.text}`).toBe(200)
             for (const one of answer.body)
               expect(JSON.stringify(one), `${path} ${name}${sign}${quoted}`).toContain(inJson(injection))
@@ -137,7 +142,9 @@ it('secrets are no fields, neither to search nor to sort by nor to show', async 
   for (const path of PATHS) {
     for (const column of columns) {
       // the name of the key that asked
-      if (['/sessions', '/checkouts', '/approvals'].includes(path) && column === 'api_key') continue
+      if (['/sessions', '/checkouts', '/approvals', '/events'].includes(path) && column === 'api_key') continue
+      // the hash of a file
+      if (path === '/events' && column === 'sha256') continue
       expect((await get(path, { q: `${column}~*` })).body.error, `${path} ${column}`).toBe('unknown_field')
       expect((await get(path, { sort: column })).status, `${path} ${column}`).toBe(400)
       if (column !== 'credentials' && column !== 'api_key')
