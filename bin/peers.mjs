@@ -55,6 +55,8 @@ export const PEER_PACKAGES = [
   'less',
   'sudo',
   'vim',
+  'groff-base',
+  'mandoc',
   'zsh',
   'fish',
   'tcsh',

@@ -6,7 +6,10 @@
  * auditor got by another way than the files (`sallyport audit key` prints it). With several, the first --key
  * is the present one, which has to have signed the end of the log; the others are the keys that it replaced.
  *
- *     node verify.mjs --key KEY [--audit EXPORT] [--head ROW:HASH] [--json] [RECORDING | FOLDER]…
+ *     node verify.mjs --key KEY [--audit EXPORT [--range]] [--head ROW:HASH] [--json] [RECORDING | FOLDER]…
+ *
+ * With --range the export is a part of the log (GET /events/proof): from a checkpoint to a checkpoint, of any trusted key.
+ * What recordings it says nothing of proves nothing then, so it goes with no recordings.
  *
  * Exit code 0: all in order, 1: a fault was found, 2: wrong usage.
  */
@@ -504,12 +507,35 @@ function sentenceOf({ tombstone, closed, noted, lost }) {
 }
 
 /**
- * Verifies an exported audit log (`sallyport audit export`). `heads` are rows known from elsewhere,
+ * Returns where a range begins: a checkpoint at its first row names the hash that the row rests on, and signs it, or a
+ * known head does. Undefined if it is the log's first row, or nothing vouches for the beginning.
+ */
+function beginningOfRange(path, heads) {
+  for (const line of linesOf(path)) {
+    let event
+    try {
+      event = readLine(line, 1).event
+    } catch {
+      return undefined
+    }
+    const { code, sequence, fields } = event
+    const known = heads.find((head) => head.sequence === sequence - 1)
+    if (known) return { sequence: sequence - 1, hash: Buffer.from(known.hash, 'hex') }
+    const isCheckpoint = code === 'audit.checkpoint' && /^[0-9a-f]{64}$/.test(String(fields.digest))
+    return isCheckpoint && sequence > 1
+      ? { sequence: sequence - 1, hash: Buffer.from(fields.digest, 'hex') }
+      : undefined
+  }
+  return undefined
+}
+
+/**
+ * Verifies an exported audit log (`sallyport audit export`), or a range of it. `heads` are rows known from elsewhere,
  * `{sequence, hash}` in hex. Returns `{ok, rows, head, sessions, since}`, with the first fault if any.
  */
-export function verifyAudit(path, { keys, heads = [] }) {
+export function verifyAudit(path, { keys, heads = [], isRange = false }) {
   const sessions = new Map()
-  const begin = beginningOf(path, keys)
+  const begin = isRange ? beginningOfRange(path, heads) : beginningOf(path, keys)
   const before = begin?.sequence ?? 0
   let next = before + 1
   let signed = before
@@ -526,7 +552,7 @@ export function verifyAudit(path, { keys, heads = [] }) {
   const verdict = (fault) => ({
     ok: fault === undefined,
     rows: next - 1 - before,
-    ...(begin && { removed: before }),
+    ...(begin && (isRange ? { first: before + 1 } : { removed: before })),
     head: previous.toString('hex'),
     sessions,
     since,
@@ -569,10 +595,10 @@ export function verifyAudit(path, { keys, heads = [] }) {
       next++
     }
     if (gap) throw gap
-    const unseen = heads.find(({ sequence }) => sequence >= next)
+    const unseen = isRange ? undefined : heads.find(({ sequence }) => sequence >= next)
     if (unseen)
       throw new Fault('cut_tail', `the log ends before row ${next}, but it had row ${unseen.sequence}`)
-    if (last !== undefined && last !== keys[0]?.id) {
+    if (!isRange && last !== undefined && last !== keys[0]?.id) {
       const message = `the last checkpoint is signed by ${last}, which ${keys[0]?.id} has come in the place of`
       throw new Fault('unknown_signer', message)
     }
@@ -610,13 +636,19 @@ function main(args) {
     options: {
       key: { type: 'string', multiple: true },
       audit: { type: 'string' },
+      range: { type: 'boolean' },
       head: { type: 'string', multiple: true },
       json: { type: 'boolean' },
     },
   })
   if (!values.key || (positionals.length === 0 && values.audit === undefined)) {
     throw new Usage(
-      'usage: verify.mjs --key KEY [--audit EXPORT] [--head ROW:HASH] [--json] [RECORDING | FOLDER]…',
+      'usage: verify.mjs --key KEY [--audit EXPORT [--range]] [--head ROW:HASH] [--json] [RECORDING | FOLDER]…',
+    )
+  }
+  if (values.range && (values.audit === undefined || positionals.length > 0)) {
+    throw new Usage(
+      '--range goes with --audit, and without recordings: a part of the log is no evidence of all of them',
     )
   }
   const keys = values.key.map(readKey)
@@ -635,8 +667,17 @@ function main(args) {
   let sessions
   let since
   if (values.audit !== undefined) {
-    const { sessions: gathered, since: begins, ...verdict } = verifyAudit(values.audit, { keys, heads })
-    say(values.audit, verdict, `${verdict.rows} rows, head ${verdict.head}`)
+    const {
+      sessions: gathered,
+      since: begins,
+      ...verdict
+    } = verifyAudit(values.audit, {
+      keys,
+      heads,
+      isRange: values.range,
+    })
+    const from = verdict.first === undefined ? '' : ` from row ${verdict.first} on`
+    say(values.audit, verdict, `${verdict.rows} rows${from}, head ${verdict.head}`)
     // With a gap in the log, its statements about recordings are no evidence.
     if (verdict.ok) sessions = gathered
     since = begins

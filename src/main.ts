@@ -4,6 +4,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { parseArgs } from 'node:util'
+import { COMMANDS, commandsNamed, isCommand, usage } from './commands/all.ts'
 import { type Command, UsageError } from './commands/command.ts'
 import { configPath } from './commands/config-path.ts'
 import { plain } from './commands/output.ts'
@@ -14,55 +15,12 @@ import { withholdFromCoreDumps } from './host/process-memory.ts'
 Buffer.poolSize = 0
 withholdFromCoreDumps()
 
-/** Loaded on demand: a broker has many parts, and most commands need few of them. */
-const COMMANDS: Record<string, () => Promise<Command>> = {
-  serve: async () => (await import('./commands/serve.ts')).serve,
-  drain: async () => (await import('./commands/drain.ts')).drain,
-  check: async () => (await import('./commands/check.ts')).check,
-  demo: async () => (await import('./commands/demo.ts')).demo,
-  import: async () => (await import('./commands/import.ts')).importCommand,
-  export: async () => (await import('./commands/export.ts')).exportCommand,
-  recordings: async () => (await import('./commands/recordings.ts')).recordings,
-  audit: async () => (await import('./commands/audit.ts')).auditCommand,
-  approvals: async () => (await import('./commands/approvals.ts')).approvals,
-  checkout: async () => (await import('./commands/checkout.ts')).checkout,
-  checkin: async () => (await import('./commands/checkout.ts')).checkin,
-  login: async () => (await import('./commands/login.ts')).login,
-  sessions: async () => (await import('./commands/sessions.ts')).sessions,
-  secret: async () => (await import('./commands/secret.ts')).secret,
-  admin: async () => (await import('./commands/admin.ts')).adminResets,
-  'master-key': async () => (await import('./commands/master-key.ts')).rotateMasterKey,
-  backup: async () => (await import('./commands/backup.ts')).backup,
-  restore: async () => (await import('./commands/restore.ts')).restore,
-  store: async () => (await import('./commands/store.ts')).storeCommand,
-  version: async () => (await import('./commands/version.ts')).version,
-}
-
-/** Returns the usage of the command, or of all of them. */
-async function usage(name: string | undefined): Promise<string> {
-  const loads = known(name) ? [COMMANDS[name]!] : Object.values(COMMANDS)
-  const commands = await Promise.all(loads.map((load) => load()))
-  const lines = commands.flatMap(({ synopsis }) =>
-    synopsis.map(([form, meaning]) => `  sallyport ${form.padEnd(52)} ${meaning}`),
-  )
-  return [
-    'usage:',
-    ...lines,
-    '',
-    'every command takes --config FILE (default: $SALLYPORT_CONFIG, /etc/sallyport/sallyport.yaml, config/sallyport.yaml)',
-  ].join('\n')
-}
-
-function known(name: string | undefined): name is string {
-  return name !== undefined && Object.hasOwn(COMMANDS, name)
-}
-
 async function main(name: string | undefined, args: string[]): Promise<number> {
   if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
     process.stdout.write(`${await usage(undefined)}\n`)
     return name === undefined ? 2 : 0
   }
-  if (!known(name)) throw new UsageError(`there is no command ${JSON.stringify(name)}`)
+  if (!isCommand(name)) throw new UsageError(`there is no command ${JSON.stringify(name)}`)
   const command = await COMMANDS[name]!()
   const { values, positionals, tokens } = parse(command, args)
   const dashes = tokens.findIndex(({ kind }) => kind === 'option-terminator')
@@ -70,6 +28,7 @@ async function main(name: string | undefined, args: string[]): Promise<number> {
     config: values['config'] === undefined ? configPath() : String(values['config']),
     options: values,
     words: positionals,
+    all: () => commandsNamed(undefined),
     ...(dashes >= 0 && {
       beforeDashes: tokens.slice(0, dashes).filter(({ kind }) => kind === 'positional').length,
     }),

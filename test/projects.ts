@@ -45,7 +45,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/bin/**/*.test.ts',
     'test/broker/{metrics,takeover}.test.ts',
     'test/config/bind-error.test.ts',
-    'test/commands/session-workers.test.ts',
+    'test/commands/{manual,session-workers}.test.ts',
     'test/confine/cage.test.ts',
     'test/contents/follower.test.ts',
     'test/control/control.test.ts',
@@ -110,7 +110,7 @@ export function filesOf(name: ProjectName): { include: string[]; exclude: string
  */
 export const ALSO_ON_POSTGRES = {
   include: [
-    'test/api/{checkout,concurrency,logins,objects,passwords,policies,provisioning,session}.test.ts',
+    'test/api/{checkout,concurrency,events,logins,objects,passwords,policies,provisioning,session}.test.ts',
     'test/api/scim/provisioning.test.ts',
     'test/attacks/{api-keys,evidence,withdrawn}.test.ts',
     'test/backup/{postgres,replaced}.test.ts',

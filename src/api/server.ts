@@ -62,6 +62,7 @@ import { registerCheckouts } from './resources/checkouts.ts'
 import { registerConnectionPolicies } from './resources/connection-policies.ts'
 import { registerDevices } from './resources/devices.ts'
 import { registerDomains, registerLocalDomains } from './resources/domains.ts'
+import { registerEvents } from './resources/events.ts'
 import { registerExternalAuths } from './resources/external-auths.ts'
 import { registerHostKeys } from './resources/host-keys.ts'
 import { registerInvitations } from './resources/invitations.ts'
@@ -144,6 +145,7 @@ const RESOURCES = [
   registerApprovals,
   registerSessions,
   registerMatches,
+  registerEvents,
   registerRecordings,
   registerLive,
   registerInvitations,

@@ -9,6 +9,8 @@ export interface Invocation {
   words: string[]
   /** How many of them are before `--`, if it is there. */
   beforeDashes?: number
+  /** Returns all commands. */
+  all: () => Promise<(Command & { name: string })[]>
 }
 
 export interface Command {

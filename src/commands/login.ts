@@ -7,6 +7,8 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { secondsOption } from './approvals.ts'
 import { type Command, expectNoWords, type Invocation, textOption, UsageError } from './command.ts'
+import { forgetSignIn, keepSignIn } from './kept-sign-in.ts'
+import { plain } from './output.ts'
 import { Prompts } from './prompts.ts'
 import { notOfApi, Remote, RemoteError, SIGN_IN_OPTIONS, userOption } from './remote.ts'
 
@@ -26,11 +28,23 @@ export const login: Command = {
       'login --url URL --user NAME [--key FILE] [--duration S]',
       'sign in, and write a certificate for an SSH key (FILE-cert.pub): ssh then asks nothing for hours',
     ],
+    [
+      'login --url URL --user NAME --keep',
+      'sign in for the commands with --url on this machine, until a quarter of an hour without one; --end: sign out',
+    ],
   ],
-  options: { ...SIGN_IN_OPTIONS, key: { type: 'string' }, duration: { type: 'string' } },
+  options: {
+    ...SIGN_IN_OPTIONS,
+    key: { type: 'string' },
+    duration: { type: 'string' },
+    keep: { type: 'boolean' },
+    end: { type: 'boolean' },
+  },
   async run(invocation) {
     expectNoWords('login', invocation.words)
+    if (invocation.options['end'] === true) return await end(invocation)
     const user = userOption(invocation)
+    if (invocation.options['keep'] === true) return await keep(invocation, user)
     const { file, line } = publicKey(invocation)
     const duration = secondsOption(invocation, 'duration')
     const remote = new Remote(invocation, process.env, 'sign-in')
@@ -48,6 +62,31 @@ export const login: Command = {
     }
     return 0
   },
+}
+
+/** Stays signed in for the commands after this one. */
+async function keep(invocation: Invocation, user: string): Promise<number> {
+  if (textOption(invocation, 'key') !== undefined || textOption(invocation, 'duration') !== undefined)
+    throw new UsageError('--keep makes no certificate: give it without --key and --duration')
+  const remote = new Remote(invocation, process.env, 'sign-in')
+  await signIn(remote, user)
+  const { signIn: kept } = remote
+  if (!kept) throw notOfApi(200)
+  keepSignIn({ ...kept, user })
+  process.stdout.write(`signed in as ${plain(user)}; sallyport login --end signs out\n`)
+  return 0
+}
+
+/** Ends the sign-in that was kept. */
+async function end(invocation: Invocation): Promise<number> {
+  const remote = new Remote(invocation, {
+    ...process.env,
+    SALLYPORT_API_KEY: undefined,
+    SALLYPORT_API_KEY_FILE: undefined,
+  })
+  forgetSignIn()
+  await remote.delete('/session')
+  return 0
 }
 
 /** Signs in in a browser or by a password, and by further rounds. @throws RemoteError */

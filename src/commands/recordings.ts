@@ -21,11 +21,22 @@ import { gatherEvidence } from '../recording-service/evidence.ts'
 import { CONTENT_FIELDS } from '../search/words.ts'
 import { type Beside, besideBroker } from './beside.ts'
 import { type Command, type Invocation, textOption, UsageError } from './command.ts'
+import { isRemote, LISTING_OPTIONS, refuseListingOptions } from './listing/question.ts'
+import {
+  type ListedSession,
+  localSessions,
+  remoteSessions,
+  type SessionQuestion,
+} from './listing/sessions.ts'
+import { type Column, printListing } from './listing/table.ts'
 import { searchRecordings } from './search-recordings.ts'
 
 export const recordings: Command = {
   synopsis: [
-    ['recordings list [--json]', 'the recordings on the disk'],
+    [
+      'recordings list [--user NAME] [--target TARGET] [--from TIME] [--to TIME] [--text TEXT]',
+      'the recordings on the disk; with one of these, --limit or --url URL, of sessions, the newest first; --limit N, --json',
+    ],
     ['recordings verify [SESSION] [--json]', 'check one recording, or all of them'],
     [
       'recordings export SESSION [--format cast|cast3|ttyrec|txt|json|html|png|mp4|webm] [--identity FILE]',
@@ -38,7 +49,7 @@ export const recordings: Command = {
     ['recordings search TEXT [--command] [--file] [--output] [--json]', 'find words in what sessions did'],
   ],
   options: {
-    json: { type: 'boolean' },
+    ...LISTING_OPTIONS,
     format: { type: 'string' },
     channel: { type: 'string' },
     raw: { type: 'boolean' },
@@ -55,11 +66,34 @@ export const recordings: Command = {
     if (more.length > 0) throw new UsageError(`${JSON.stringify(more[0])} is one word too many`)
     const plan = action !== undefined && Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined
     if (!plan) throw new UsageError('expected recordings list, verify, export, play or search')
+    if (action === 'list' && session === undefined && isRemote(invocation)) {
+      printRecorded(await remoteSessions(invocation, RECORDED), invocation)
+      return 0
+    }
+    if (action !== 'list') refuseListingOptions(invocation, action ?? '', LISTING_ONLY)
     const work = plan(session, invocation)
     const file = textOption(invocation, 'identity')
     const identity = file === undefined ? undefined : readIdentity(file)
     return await besideBroker(invocation, (beside) => work(commandsOf(beside, identity), beside))
   },
+}
+
+const RECORDED: SessionQuestion = { isRecorded: true }
+/** Options that ask for sessions, which the files of recordings do not answer. */
+const LISTING_ONLY = Object.keys(LISTING_OPTIONS).filter((name) => name !== 'json')
+const FILTERS = ['user', 'target', 'from', 'to', 'text', 'limit'] as const
+
+const COLUMNS: readonly Column<ListedSession>[] = [
+  { title: 'SESSION', value: ({ id }) => id },
+  { title: 'STATE', value: ({ recording }) => recording?.state ?? '-' },
+  { title: 'SIZE', value: ({ recording }) => String(recording?.size ?? '-') },
+  { title: 'BEGIN', value: ({ begin }) => begin },
+  { title: 'USER', value: ({ user }) => user },
+  { title: 'TARGET', value: ({ account, device, service }) => `${account}@${device}:${service}` },
+]
+
+function printRecorded(found: readonly ListedSession[], { options }: Invocation): void {
+  printListing(found, COLUMNS, options['json'] === true)
 }
 
 type Work = (commands: RecordingCommands, beside: Beside) => Promise<number>
@@ -69,10 +103,13 @@ type Work = (commands: RecordingCommands, beside: Beside) => Promise<number>
  * then works.
  */
 const ACTIONS: Record<string, (session: string | undefined, invocation: Invocation) => Work> = {
-  list(session, { options }) {
+  list(session, invocation) {
     if (session !== undefined) throw new UsageError('recordings list takes no session')
-    return async (commands) => {
-      await listRecordings(commands, { json: options['json'] === true })
+    const { options } = invocation
+    const isAsked = FILTERS.some((name) => options[name] !== undefined)
+    return async (commands, beside) => {
+      if (isAsked) printRecorded(await localSessions(beside, invocation, RECORDED), invocation)
+      else await listRecordings(commands, { json: options['json'] === true })
       return 0
     }
   },

@@ -3,30 +3,32 @@
  * so that no key is in a command line, which others can read; or a sign-in, whose cookie is kept.
  */
 import { readFileSync } from 'node:fs'
+import type { IncomingHttpHeaders } from 'node:http'
 import { request } from 'node:https'
 import { rootCertificates } from 'node:tls'
 import type { ParseArgsOptionsConfig } from 'node:util'
 import { type Invocation, textOption, UsageError } from './command.ts'
+import { keptSignIn } from './kept-sign-in.ts'
 
 /** Options of commands that sign in. */
 export const SIGN_IN_OPTIONS = {
   url: { type: 'string' },
   user: { type: 'string' },
-  ca: { type: 'string' },
+  'ca-file': { type: 'string' },
 } as const satisfies ParseArgsOptionsConfig
 
 export const REMOTE_OPTIONS = {
   ...SIGN_IN_OPTIONS,
-  'api-key-file': { type: 'string' },
+  'key-file': { type: 'string' },
 } as const satisfies ParseArgsOptionsConfig
 
 /** Variables for options that are not given; the key is taken from the file, if there is one. */
 export const KEY_VARIABLE = 'SALLYPORT_API_KEY'
 const VARIABLES: Readonly<Record<string, string>> = {
   url: 'SALLYPORT_URL',
-  'api-key-file': 'SALLYPORT_API_KEY_FILE',
+  'key-file': 'SALLYPORT_API_KEY_FILE',
   user: 'SALLYPORT_USER',
-  ca: 'SALLYPORT_CA',
+  'ca-file': 'SALLYPORT_CA',
 }
 
 /** Milliseconds without a byte from the broker: more than it waits for its own database. */
@@ -67,22 +69,22 @@ export function userOption(invocation: Invocation, environment: NodeJS.ProcessEn
   return user
 }
 
-/** Returns the headers by which an API key acts for a user. @throws UsageError, Error */
+/** Returns the headers by which an API key acts, for a user if one is named. @throws UsageError, Error */
 function keyHeaders(
   invocation: Invocation,
   environment: NodeJS.ProcessEnv,
-): Readonly<Record<string, string>> {
-  const file = givenBy(invocation, environment)('api-key-file')
-  const key = file === undefined ? environment[KEY_VARIABLE] : read('--api-key-file', file)
-  if (key === undefined || key.trim() === '')
-    throw new UsageError(`expected an API key: --api-key-file FILE, or the variable ${KEY_VARIABLE}`)
+  isAlone: boolean,
+): Readonly<Record<string, string>> | undefined {
+  const given = givenBy(invocation, environment)
+  const file = given('key-file')
+  const key = file === undefined ? environment[KEY_VARIABLE] : read('--key-file', file)
+  if (key === undefined || key.trim() === '') return undefined
   if (key.length > MAX_KEY_BYTES || !/^[\x21-\x7e]+$/.test(key.trim()))
     throw new Error('the API key is none: expected one line, as POST /apikeys returned it')
-  return {
-    'x-auth-key': key.trim(),
-    // Header fields have bytes.
-    'x-auth-user': Buffer.from(userOption(invocation, environment)).toString('latin1'),
-  }
+  const own = { 'x-auth-key': key.trim() }
+  if (isAlone && given('user') === undefined) return own
+  // Header fields have bytes.
+  return { ...own, 'x-auth-user': Buffer.from(userOption(invocation, environment)).toString('latin1') }
 }
 
 export class Remote {
@@ -93,20 +95,38 @@ export class Remote {
   #cookie: string | undefined
 
   /**
-   * `by`: an API key, or a sign-in by the first requests.
+   * `by`: an API key, which acts for a user, or `key alone`, which may; without one, the sign-in that `login --keep` has
+   * left. Or a sign-in by the first requests.
    * @throws UsageError if an option is missing or wrong, Error if a file cannot be read
    */
   constructor(
     invocation: Invocation,
     environment: NodeJS.ProcessEnv = process.env,
-    by: 'key' | 'sign-in' = 'key',
+    by: 'key' | 'key alone' | 'sign-in' = 'key',
   ) {
     const given = givenBy(invocation, environment)
     this.#base = baseOf(given('url'))
-    const own = by === 'key' ? keyHeaders(invocation, environment) : {}
-    this.#headers = { ...own, accept: 'application/json' }
-    const ca = given('ca')
-    this.#ca = ca === undefined ? undefined : [...rootCertificates, read('--ca', ca)]
+    this.#headers = {
+      ...(by !== 'sign-in' && this.#proof(invocation, environment, by)),
+      accept: 'application/json',
+    }
+    const ca = given('ca-file')
+    this.#ca = ca === undefined ? undefined : [...rootCertificates, read('--ca-file', ca)]
+  }
+
+  #proof(invocation: Invocation, environment: NodeJS.ProcessEnv, by: 'key' | 'key alone') {
+    const headers = keyHeaders(invocation, environment, by === 'key alone')
+    if (headers) return headers
+    this.#cookie = keptSignIn(this.#base.href)?.cookie
+    if (this.#cookie !== undefined) return {}
+    throw new UsageError(
+      `expected an API key: --key-file FILE, or the variable ${KEY_VARIABLE}; or sign in: sallyport login --keep`,
+    )
+  }
+
+  /** The base and the cookie of the sign-in, for the commands after this one. */
+  get signIn(): { url: string; cookie: string } | undefined {
+    return this.#cookie === undefined ? undefined : { url: this.#base.href, cookie: this.#cookie }
   }
 
   /**
@@ -122,6 +142,18 @@ export class Remote {
     return this.#send('GET', path, query ? { query } : {})
   }
 
+  /** Reads a page, with the same errors; `next`: the cursor of the next one, if there is one. */
+  async page(path: string, query: URLSearchParams): Promise<{ body: unknown; next?: string }> {
+    let next: string | string[] | undefined
+    const body = await this.#send('GET', path, {
+      query,
+      onHeaders: (headers) => {
+        next = headers['x-next-cursor']
+      },
+    })
+    return { body, ...(typeof next === 'string' && { next }) }
+  }
+
   /** Deletes an object, with the same errors. */
   delete(path: string): Promise<unknown> {
     return this.#send('DELETE', path, {})
@@ -130,7 +162,17 @@ export class Remote {
   #send(
     method: 'GET' | 'POST' | 'DELETE',
     path: string,
-    { body, query, signal }: { body?: object; query?: URLSearchParams; signal?: AbortSignal },
+    {
+      body,
+      query,
+      signal,
+      onHeaders,
+    }: {
+      body?: object
+      query?: URLSearchParams
+      signal?: AbortSignal
+      onHeaders?: (headers: IncomingHttpHeaders) => void
+    },
   ): Promise<unknown> {
     const text = body === undefined ? '' : JSON.stringify(body)
     const url = new URL(this.#base)
@@ -157,6 +199,7 @@ export class Remote {
       sent.on('timeout', () => sent.destroy(new Error(`no answer within ${TIMEOUT_MS / 1000} seconds`)))
       sent.on('error', failed)
       sent.on('response', (answer) => {
+        onHeaders?.(answer.headers)
         const [cookie] = (answer.headers['set-cookie'] ?? []).flatMap((one) => COOKIE.exec(one) ?? [])
         if (cookie !== undefined) this.#cookie = cookie
         const pieces: Buffer[] = []
@@ -207,10 +250,12 @@ const CODES: Readonly<Record<string, string>> = {
   ENOTFOUND: 'there is no such host',
   EAI_AGAIN: 'the name cannot be resolved now',
   ECONNRESET: 'the connection was cut',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is self-signed: give it as --ca FILE (data/tls/cert.pem)',
-  SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is of an unknown authority: give that as --ca FILE',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate is of an unknown authority: give that as --ca FILE',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'its certificate is of an unknown authority: give that as --ca FILE',
+  DEPTH_ZERO_SELF_SIGNED_CERT:
+    'its certificate is self-signed: give it as --ca-file FILE (data/tls/cert.pem)',
+  SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is of an unknown authority: give that as --ca-file FILE',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate is of an unknown authority: give that as --ca-file FILE',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    'its certificate is of an unknown authority: give that as --ca-file FILE',
   ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name than the one in --url',
   CERT_HAS_EXPIRED: 'its certificate has expired',
 }

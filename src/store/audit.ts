@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { withoutIndex } from './engine/here.ts'
 import { keptQuery } from './engine/kept-query.ts'
 import { rowsInsert, unnested } from './engine/many-rows.ts'
 import type { AuditLogRow, Db, StoreContext } from './migrations/schema.ts'
@@ -123,8 +124,9 @@ export function auditRepository({ db }: StoreContext): AuditRepository {
         // A literal: an index over some rows serves a query only when its text names the same rows.
         .where('code', '=', sql.lit('recording.progress'))
         .where('time', '>=', since)
-        .where('sequence', '>=', fromSequence)
-        .orderBy('sequence')
+        // The whole log is behind the first row.
+        .where(withoutIndex(sql.ref('sequence')), '>=', fromSequence)
+        .orderBy(withoutIndex(sql.ref('sequence')))
         .limit(limit)
         .execute()
       return rows.map(auditRow)
@@ -144,7 +146,7 @@ function sessionOf(json: string): string | null {
   return typeof fields.session === 'string' ? fields.session : null
 }
 
-function auditRow(row: AuditLogRow): AuditRow {
+export function auditRow(row: AuditLogRow): AuditRow {
   const { sequence, time, code, json, hash, session } = row
   return { sequence, time, code, json, hash, session }
 }

@@ -50,6 +50,7 @@ import * as usedMessages from './migrations/0046-used-messages.ts'
 import * as scim from './migrations/0047-scim.ts'
 import * as userCertificates from './migrations/0048-user-certificates.ts'
 import * as notifications from './migrations/0051-notifications.ts'
+import * as eventSearch from './migrations/0053-event-search.ts'
 
 /** In order; a released migration is never changed, only followed. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -99,6 +100,7 @@ export const MIGRATIONS: readonly Migration[] = [
   scim,
   userCertificates,
   notifications,
+  eventSearch,
 ]
 
 /** Schema version of a database that this program has opened. */

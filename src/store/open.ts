@@ -8,6 +8,7 @@ import { accountRepository } from './accounts.ts'
 import { apiKeyRepository } from './api-keys.ts'
 import { approvalRepository } from './approvals.ts'
 import { auditRepository } from './audit.ts'
+import { auditSearchRepository } from './audit-search.ts'
 import { authDomainMappingRepository, authDomainRepository } from './auth-domains.ts'
 import { authorizationRepository } from './authorizations.ts'
 import { amongRights, changeRepository } from './changes.ts'
@@ -191,6 +192,7 @@ function storeOn(context: StoreContext, more: Pick<Store, 'claim' | 'reach'>): S
     changes: changeRepository(context),
     names: nameQueries(context),
     audit: auditRepository(context),
+    auditSearch: auditSearchRepository(context),
     settings: settingRepository(context),
     sealed: sealedRepository(context),
     transaction: (work, isOnce) => alone(db, (tx) => work(storeOn({ db: tx, newId }, more)), isOnce),

@@ -79,7 +79,7 @@ export function isNullable(field: SqlField): boolean {
  */
 export function where(
   condition: Condition,
-  fields: SqlFields,
+  fields: Readonly<Record<string, SqlField>>,
   reading: { most: boolean; isHere: boolean },
 ): RawBuilder<SqlBool> {
   if (condition.type !== 'test') {

@@ -52,7 +52,7 @@ import type {
 import type { ProfileRights } from '../model/profile-rights.ts'
 import type { Profile } from '../model/profiles.ts'
 import type { Timeframe, TimeRule } from '../model/timeframes.ts'
-import type { Search } from '../search/bind.ts'
+import type { Condition, Search } from '../search/bind.ts'
 import type { Reach } from './engine/reach.ts'
 
 export type { Away, Reach } from './engine/reach.ts'
@@ -1239,6 +1239,43 @@ export interface AuditRepository {
   progress(since: number, fromSequence: number, limit: number): Promise<AuditRow[]>
 }
 
+/** Where a search of the audit log stands, and the rows that it may read. */
+export interface AuditPlace {
+  /** The last row that was read. */
+  row: number
+  /** The first and the last row. */
+  first: number
+  last: number
+}
+
+export interface AuditSearch {
+  /** Absent to find every row. */
+  condition?: Condition
+  newestFirst: boolean
+  /** Place where another search stood. Absent to begin. `first` and `last` may be absent in it. */
+  after?: Pick<AuditPlace, 'row'> & Partial<AuditPlace>
+}
+
+/** The rows that a search has found in one stretch of the log, in its order, and where it stands. */
+export interface AuditStretch {
+  rows: AuditRow[]
+  place: AuditPlace
+  /** Whether nothing is left to read. */
+  isLast: boolean
+}
+
+export interface AuditSearchRepository {
+  /** Yields stretch by stretch, each read aside from this process's event loop. @throws SearchError, StoreBusyError */
+  search(search: AuditSearch): AsyncGenerator<AuditStretch>
+  /**
+   * Returns the first and the last row between the times that the condition names, or undefined if there is none. Others
+   * between them may be of other times: clocks jump.
+   */
+  ends(condition?: Condition): Promise<Pick<AuditPlace, 'first' | 'last'> | undefined>
+  /** Returns the last checkpoint up to this row, and the first from there on, if they exist. */
+  checkpoints(sequence: number): Promise<{ before?: number; from?: number }>
+}
+
 /** A value sealed by vault/seal.ts, and the place that it is bound to. */
 export interface SealedValue {
   place: { table: string; id: string; field: string }
@@ -1312,6 +1349,7 @@ export interface Store {
   changes: ChangeRepository
   names: NameQueries
   audit: AuditRepository
+  auditSearch: AuditSearchRepository
   settings: SettingRepository
   sealed: SealedRepository
   /**

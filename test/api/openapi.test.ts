@@ -85,12 +85,14 @@ describe('the OpenAPI document', () => {
     expect(named('POST /targets/:ref/ticket', '201')).toEqual([])
     expect(named('GET /devices', '200')).toEqual(['X-Total-Count'])
     expect(named('GET /targets', '200')).toEqual(['X-Total-Count'])
+    expect(named('GET /events', '200')).toEqual(['X-Next-Cursor'])
     expect(named('GET /devices/:ref', '200')).toEqual(['ETag'])
     expect(named('PUT /devices/:ref', '200')).toEqual(['ETag'])
     expect(named('DELETE /devices/:ref', '204')).toEqual([])
     expect(Object.keys(document.components.headers)).toEqual([
       'ETag',
       'X-Total-Count',
+      'X-Next-Cursor',
       ...created.filter((one) => one !== 'ETag'),
     ])
   })

@@ -420,7 +420,14 @@ export const TIERS: readonly Tier[] = [
         may: ['src/model', 'src/search', 'src/store/engine', 'src/store/migrations'],
       },
       'src/store': {
-        may: ['src/model', 'src/search', 'src/store/engine', 'src/store/migrations', 'src/store/postgres'],
+        may: [
+          'src/audit/events',
+          'src/model',
+          'src/search',
+          'src/store/engine',
+          'src/store/migrations',
+          'src/store/postgres',
+        ],
       },
       'src/access': { isPure: true, may: ['src/model', 'src/store'] },
       'src/identity': { may: ['src/dns', 'src/kerberos', 'src/model', 'src/ssh-wire', 'src/store'] },
@@ -443,6 +450,7 @@ export const TIERS: readonly Tier[] = [
           'src/audit/events',
           'src/audit/journal',
           'src/model',
+          'src/search',
           'src/store',
           'src/store/engine',
           'src/vault',

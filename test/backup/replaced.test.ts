@@ -50,7 +50,11 @@ describeWithPeers('a former primary', ['initdb', 'postgres', 'pg_basebackup'], (
       mode: 0o600,
     })
     const to = `sqlite:${join(house.folder, 'copy.db')}`
-    await expect(storeCommand.run({ config, words: ['copy'], options: { to } })).rejects.toThrow(words)
-    await expect(storeCommand.run({ config, words: ['reopen'], options: {} })).rejects.toThrow(words)
+    await expect(
+      storeCommand.run({ config, words: ['copy'], all: async () => [], options: { to } }),
+    ).rejects.toThrow(words)
+    await expect(
+      storeCommand.run({ config, words: ['reopen'], all: async () => [], options: {} }),
+    ).rejects.toThrow(words)
   })
 })

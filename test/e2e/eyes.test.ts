@@ -115,7 +115,8 @@ describeWithPeers('another pair of eyes', ['sshd', 'ssh', 'sftp', 'python3', 'in
       SALLYPORT_API_KEY_FILE: keyFile,
     }
     const sessions = async (...words: string[]) => {
-      const done = await run(...sallyportCommand(['sessions', ...words, '--user', 'admin']), { env })
+      const who = words[0] === 'list' ? '--as' : '--user'
+      const done = await run(...sallyportCommand(['sessions', ...words, who, 'admin']), { env })
       expect(done.code, done.stderr).toBe(0)
       return done.stdout
     }

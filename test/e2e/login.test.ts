@@ -1,8 +1,8 @@
 /** `sallyport login` writes a certificate, and OpenSSH's clients sign in by it without a question until it is withdrawn. */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { sallyportCommand } from '../peers/broker.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ADMIN_PASSWORD, sallyportCommand } from '../peers/broker.ts'
 import { generateKey, type SshKey } from '../peers/keys.ts'
 import { scp, ssh, sshTerminal } from '../peers/openssh.ts'
 import { type RunResult, run } from '../peers/process.ts'
@@ -10,6 +10,7 @@ import { describeWithPeers } from '../peers/program.ts'
 import { openTerminal } from '../peers/terminal.ts'
 import { type Bastion, startBastion } from './bastion.ts'
 import { type Enrolled, enrol } from './enrolment.ts'
+import { sallyport } from './recorded.ts'
 
 const OBJECT_TYPE = 'user certificate'
 
@@ -117,5 +118,88 @@ describeWithPeers('sallyport login', ['ssh', 'sshd', 'ssh-keygen', 'scp', 'oatht
     expect(await exit7()).toBe(7)
     await bastion.broker.must('PUT', '/users/ops1', { password: 'quite another one 9' })
     expect(await exit7()).toBe(255)
+  })
+
+  describe('questions in one line', () => {
+    const state = () => join(bastion.home.folder, 'state')
+    const asked = async (words: string[], more: NodeJS.ProcessEnv = {}) => {
+      const env = { ...environment(), SALLYPORT_USER: 'admin', XDG_STATE_HOME: state(), ...more }
+      return await run(...sallyportCommand(words), { env })
+    }
+    const EVENTS = ['events', 'list', '--event', 'session.open', '--user', 'OPS1', '--from', '2h', '--json']
+    let local: RunResult
+
+    // Of the sessions above.
+    beforeAll(async () => {
+      const { configFile } = bastion.broker
+      local = await sallyport({ configFile }, [...EVENTS, '--target', `${bastion.account.name}@srv1`])
+    })
+
+    test('are answered here, beside the broker', async () => {
+      expect([local.code, local.stderr]).toEqual([0, ''])
+      const rows = local.stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line))
+      expect(rows[0]).toMatchObject({
+        event: 'session.open',
+        user: 'ops1',
+        device: 'srv1',
+        severity: 'notice',
+      })
+      const { configFile } = bastion.broker
+      const none = await sallyport({ configFile }, [...EVENTS, '--to', 'yesterday'])
+      expect([none.code, none.stdout]).toEqual([0, ''])
+      const listed = await sallyport({ configFile }, ['recordings', 'list', '--user', 'ops1', '--limit', '1'])
+      expect(listed.stdout).toMatch(/^01[0-9A-Z]{24} \S+ \d+ \S+ ops1 \S+@srv1:ssh\n$/)
+    })
+
+    test('are answered elsewhere by the sign-in that login has kept, until its end', async () => {
+      const [program, args] = sallyportCommand(['login', '--keep'])
+      const env = { ...environment(), SALLYPORT_USER: 'admin', XDG_STATE_HOME: state() }
+      const done = await run(program, args, { env, input: `${ADMIN_PASSWORD}\n` })
+      expect([done.code, done.stderr]).toEqual([0, expect.not.stringContaining(ADMIN_PASSWORD)])
+      const file = join(state(), 'sallyport', 'sign-in.json')
+      expect(statSync(file).mode & 0o777).toBe(0o600)
+      const { cookie } = JSON.parse(readFileSync(file, 'utf8'))
+      expect(done.stdout).not.toContain(cookie.split('=')[1])
+      const target = ['--target', `${bastion.account.name}@srv1`]
+      expect(await asked([...EVENTS, ...target])).toMatchObject({ code: 0, stdout: local.stdout, stderr: '' })
+      const all = await asked([
+        'sessions',
+        'list',
+        '--status',
+        'all',
+        '--user',
+        'ops1',
+        '--target',
+        'srv1:ssh',
+      ])
+      expect(all.stdout).toMatch(/ ops1 \S+@srv1:ssh SSH$/m)
+      const recorded = await asked(['recordings', 'list', '--from', 'yesterday', '--limit', '1', '--json'])
+      expect(JSON.parse(recorded.stdout).recording).toMatchObject({ size: expect.any(Number) })
+      expect((await asked(['login', '--end'])).code).toBe(0)
+      expect(existsSync(file)).toBe(false)
+      const after = await asked(EVENTS)
+      expect([after.code, after.stdout]).toEqual([2, ''])
+      expect(after.stderr).toContain('sallyport login --keep')
+    })
+
+    test('are answered by a key alone, which is in no output, and refused as the API refuses', async () => {
+      const made = async (name: string, profile: string) => {
+        const body = { key_name: name, profile }
+        const { api_key } = await bastion.broker.must<{ api_key: string }>('POST', '/apikeys', body)
+        writeFileSync(join(bastion.home.folder, name), api_key, { mode: 0o600 })
+        return { SALLYPORT_API_KEY_FILE: join(bastion.home.folder, name), SALLYPORT_USER: undefined }
+      }
+      const audit = await asked(EVENTS, await made('asking', 'auditor'))
+      expect([audit.code, audit.stderr]).toEqual([0, ''])
+      expect(audit.stdout).toContain('session.open')
+      const user = await asked(EVENTS, await made('nobody', 'user'))
+      expect([user.code, user.stdout]).toEqual([1, ''])
+      expect(user.stderr).toContain('forbidden')
+      const wrong = await asked([...EVENTS, '--from', 'whenever'], { SALLYPORT_API_KEY: 'x' })
+      expect(wrong.code).toBe(2)
+    })
   })
 })

@@ -158,7 +158,7 @@ test('checkout and checkin by hand', async () => {
 test('every failure has words, and nothing is left checked out', async () => {
   const bare = ['secret', 'exec', 'bare@local@db1', '--', 'true']
   const cases: [() => ReturnType<typeof sallyport>, number, string][] = [
-    [() => exec([], 'true', { SALLYPORT_CA: '' }), 1, '--ca'],
+    [() => exec([], 'true', { SALLYPORT_CA: '' }), 1, '--ca-file'],
     [() => exec([], 'true', { SALLYPORT_URL: 'https://127.0.0.1:9' }), 1, 'nothing listens there'],
     [
       () => exec([], 'true', { SALLYPORT_URL: 'http://u:canary@h' }),

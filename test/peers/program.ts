@@ -61,6 +61,8 @@ const PROGRAMS = {
   tmux: 'tmux',
   tshark: 'tshark',
   vim: 'vim',
+  groff: 'groff-base',
+  mandoc: 'mandoc',
   zsh: 'zsh',
   fish: 'fish',
   tcsh: 'tcsh',

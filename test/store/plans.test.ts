@@ -130,6 +130,8 @@ it('find what a start or a timer looks for by indexes', async () => {
     await store.uploads.waiting()
     await store.audit.progress(1, 1, 10)
     await store.audit.handovers()
+    await store.auditSearch.checkpoints(1)
+    await store.auditSearch.ends()
     await store.secretJobs.due(5, 10, [])
     await store.secretJobs.schedules(5, 10)
     await store.secretJobs.forgetSchedules()
@@ -194,4 +196,9 @@ const session = (id: string) => ({
   isRecorded: false,
   bytesIn: 0,
   bytesOut: 0,
+})
+
+it('find the noted progress of recordings by its time', async () => {
+  const [plan] = await plansOf(() => temp.store.audit.progress(1, 0, 10))
+  expect(plan?.steps).toContain('SEARCH audit USING INDEX audit_progress (time>?)')
 })

@@ -117,6 +117,36 @@ export async function sendList<T>(
 }
 
 /**
+ * Streams the texts as they come; an empty one is sent by nothing, and shows that there will be more. An error before the
+ * first text is the answer; after it the client is disconnected.
+ */
+export async function sendLines(
+  answers: LongAnswers,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  type: string,
+  texts: AsyncGenerator<string, undefined>,
+): Promise<FastifyReply> {
+  const end = await answers.begin(holderOf(callerOf(request)))
+  let isSent = false
+  try {
+    reply.type(type)
+    // No client reads it.
+    if (request.method === 'HEAD' || request.raw.socket.destroyed) return reply.send(Readable.from([]))
+    const first = await texts.next()
+    const stream = paced(request, [first.value ?? ''], texts)
+    stream.once('close', end)
+    isSent = true
+    return reply.send(stream)
+  } finally {
+    if (!isSent) {
+      end()
+      await texts.return(undefined)
+    }
+  }
+}
+
+/**
  * Sends a text that is made once and requested often: whole, or, if it is long, in pieces of one shared
  * buffer.
  */

@@ -156,6 +156,10 @@ export const ROUTES: Readonly<Record<string, Need>> = {
   'GET /sessions/:ref': needs('sessions', 'view'),
   'GET /sessions/:ref/events': needs('sessions', 'view'),
   'GET /sessions/:ref/matches': needs('recordings', 'view'),
+  /** Events of sessions; those about other objects need their feature's `view`: the handler checks it. */
+  'GET /events': needs('sessions', 'view'),
+  /** Shows all events, so it needs `view` of all features that they are about: the handler checks it. */
+  'GET /events/proof': needs('recordings', 'view'),
   'POST /sessions/:ref/kill': needs('sessions', 'execute'),
   'POST /sessions/:ref/suspend': needs('sessions', 'execute'),
   'POST /sessions/:ref/resume': needs('sessions', 'execute'),

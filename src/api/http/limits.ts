@@ -78,3 +78,6 @@ export const MAX_CHANGES = 1500
 export const MAX_CHANGE_VALUE = 256
 /** Events of one session in one answer. */
 export const MAX_EVENTS = 10_000
+/** Events of the audit log: of one page, and rows that are read for it. */
+export const MAX_EVENT_PAGE = 1000
+export const MAX_ROWS_OF_PAGE = 1_000_000

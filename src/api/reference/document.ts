@@ -29,6 +29,10 @@ const HEADERS = {
     required: true,
     schema: { type: 'integer', minimum: 0 },
   },
+  'X-Next-Cursor': {
+    description: '`cursor` of the next page; absent behind the last one',
+    schema: { type: 'string' },
+  },
   Location: {
     description: 'path of the object that was made',
     required: true,
@@ -113,6 +117,7 @@ function headersOf(operation: Operation, status: string, isTagged: boolean): Hea
     return takes(operation, 'idempotency-key') ? ['Location', 'ETag', 'Idempotency-Replayed'] : []
   }
   if (status !== '200') return []
+  if (takes(operation, 'cursor')) return ['X-Next-Cursor']
   if (takes(operation, 'offset')) return ['X-Total-Count']
   return isTagged ? ['ETag'] : []
 }

@@ -3,6 +3,7 @@ import type { Fields } from '../../search/fields.ts'
 import { ACCOUNT_FIELDS } from '../../store/accounts.ts'
 import { API_KEY_FIELDS } from '../../store/api-keys.ts'
 import { APPROVAL_FIELDS } from '../../store/approvals.ts'
+import { AUDIT_FIELDS } from '../../store/audit-fields.ts'
 import { AUTH_DOMAIN_FIELDS, AUTH_DOMAIN_MAPPING_FIELDS } from '../../store/auth-domains.ts'
 import { AUTHORIZATION_FIELDS } from '../../store/authorizations.ts'
 import { CHECKOUT_POLICY_FIELDS } from '../../store/checkout-policies.ts'
@@ -59,5 +60,6 @@ export const SEARCHABLE: Readonly<Record<string, Fields>> = {
   '/targets': TARGET_FIELDS,
   '/sessionrights': SESSION_RIGHT_FIELDS,
   '/sessions': SESSION_FIELDS,
+  '/events': AUDIT_FIELDS,
   '/approvals': APPROVAL_FIELDS,
 }

@@ -1,7 +1,6 @@
 /** Sessions for auditors: past and running ones, their events and recordings. */
 import { type Static, Type } from 'typebox'
-import type { StoredEvent } from '../../audit/chain.ts'
-import { sentenceOf, timestampOf } from '../../audit/sentence.ts'
+import { shownEvent } from '../../audit/questions.ts'
 import type { OrderedBy } from '../../gate/holds.ts'
 import { type LegalHold, RECORDING_STATES, type SessionRecord } from '../../model/objects.ts'
 import { PROTOCOLS, RIGHTS } from '../../model/rights.ts'
@@ -18,6 +17,7 @@ import { errorResponses } from '../http/failures.ts'
 import { MAX_EVENTS } from '../http/limits.ts'
 import { apiBase } from '../http/version.ts'
 import { exact, oneOf, shown, timeOrNull, timeText, titled } from '../schema/fields.ts'
+import { EventView } from './events.ts'
 
 const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
   Type.Union([schema, Type.Null()])
@@ -101,27 +101,7 @@ const Suspend = titled(
     reason: Type.String({ minLength: 1, maxLength: 256, description: 'shown to the user, and kept' }),
   }),
 )
-const Event = titled(
-  'Event',
-  Type.Object(
-    {
-      time: Type.String({ format: 'date-time' }),
-      sequence: Type.Integer({ description: 'place in the audit log' }),
-      event: Type.String({ description: 'code of docs/events.md; its fields stand beside' }),
-      message: Type.String({ description: 'the event as a sentence' }),
-    },
-    { additionalProperties: Type.Union([Type.String(), Type.Number()]) },
-  ),
-)
 const tags = ['Sessions']
-
-const shownEvent = (event: StoredEvent) => ({
-  ...event.fields,
-  time: timestampOf(event),
-  sequence: event.sequence,
-  event: event.code,
-  message: sentenceOf(event),
-})
 
 export function registerSessions(app: Api, { deps, answers }: Context): void {
   const { store, sessionControl, clock } = deps
@@ -211,13 +191,13 @@ export function registerSessions(app: Api, { deps, answers }: Context): void {
         tags,
         summary: 'Events of a session',
         params,
-        response: { 200: Type.Array(Event), ...errorResponses(401, 403, 404) },
+        response: { 200: Type.Array(EventView), ...errorResponses(401, 403, 404) },
       },
     },
     async (request) => {
       const session = await found(request.params)
       const rows = await store.audit.ofSession(session.id, MAX_EVENTS)
-      return rows.map(({ json }) => shownEvent(JSON.parse(json) as StoredEvent))
+      return rows.map(shownEvent)
     },
   )
 

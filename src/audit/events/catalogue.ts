@@ -56,8 +56,8 @@ export function kindOf(code: EventCode): EventKind {
   return EVENTS[code]
 }
 
-/** Results that raise a notice to a warning. */
-const BAD_RESULTS: readonly (string | number | undefined)[] = ['failure', 'refused', 'denied', 'lost']
+/** Results that raise a notice to a warning; store/audit-fields.ts says the same in SQL. */
+export const BAD_RESULTS: readonly (string | number | undefined)[] = ['failure', 'refused', 'denied', 'lost']
 
 /** Returns whether a result is a failure or a denial. */
 export function isBad(result: string | number | undefined): boolean {

@@ -139,9 +139,11 @@ export const RECORDINGS = {
   'audit.export': {
     severity: 'notice',
     trap: false,
-    meaning: 'the audit log was exported, up to the checkpoint behind this',
-    fields: ['user', ...LOCAL],
-    sentence: (f) => `${who(f)} exported the audit log`,
+    meaning:
+      'the audit log was exported, up to the checkpoint behind this; `object` names the rows of a range',
+    fields: ['user', 'profile', 'api_key', ...CLIENT, 'object', ...LOCAL],
+    sentence: (f) =>
+      `${who(f)} exported ${f.object === undefined ? 'the audit log' : `rows ${f.object} of the audit log`}`,
   },
   'audit.handover': {
     severity: 'warning',
