@@ -174,6 +174,9 @@ describeWithPeers('Kerberos at targets of RDP', PEERS, () => {
       seat.screen.display,
       ({ width, rgb }) => rgb.readUIntBE((400 * width + 400) * 3, 3) === 0xffffff,
     )
+    // The next test counts those that have closed.
+    await seat.clear()
+    await closed(before + 1)
   })
 
   test('a wrong password is said by the KDC, and the target is not tried', async () => {
