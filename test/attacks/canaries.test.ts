@@ -63,7 +63,7 @@ describeWithPeers('a secret', PEERS, () => {
   }, async () => {
     const { canaries, bastion, ask, answers } = planted
     for (const path of ROUTES) expect(await ask('GET', `${path}?limit=-1`), path).toBe(200)
-    for (const type of ['users', 'accounts', 'domains'])
+    for (const type of ['users', 'accounts', 'domains', 'externalauths'])
       expect(await ask('GET', `/export/${type}`), type).toBe(200)
     for (const { id } of planted.sessions) expect(await ask('GET', `/sessions/${id}/events`)).toBe(200)
     expect(answers()).toContain('"malformed_body"')
@@ -103,7 +103,10 @@ describeWithPeers('a secret', PEERS, () => {
 
   test('is not in what the command line says', { timeout: LONG }, async () => {
     const { canaries, command } = planted
-    for (const words of [['check'], ['audit', 'export'], ['audit', 'verify'], ['export', 'accounts']]) {
+    for (const words of [
+      ...[['check'], ['audit', 'export'], ['audit', 'verify'], ['export', 'accounts']],
+      ['export', 'externalauths'],
+    ]) {
       const done = await command(words)
       expect(done.stdout, words.join(' ')).not.toBe('')
       expect(canaries.in(done.stdout + done.stderr), words.join(' ')).toEqual([])
@@ -170,7 +173,7 @@ describeWithPeers('a secret', PEERS, () => {
 
   test('is in no file of the data folder and in no temporary one', () => {
     const { canaries, bastion, temporary } = planted
-    expect(canaries.names.length).toBeGreaterThanOrEqual(22)
+    expect(canaries.names.length).toBeGreaterThanOrEqual(28)
     expect(canaries.below(bastion.broker.dataFolder)).toEqual([])
     expect(canaries.below(temporary)).toEqual([])
   })
@@ -179,6 +182,7 @@ describeWithPeers('a secret', PEERS, () => {
 const ROUTES = [
   ...['/users', '/usergroups', '/devices', '/domains', '/accounts', '/targetgroups', '/authorizations'],
   ...['/apikeys', '/profiles', '/checkoutpolicies', '/connectionpolicies', '/hostkeys', '/sessions'],
+  ...['/externalauths', '/authdomains'],
 ]
 
 function randomLooking(): Buffer {

@@ -1,6 +1,6 @@
 /**
  * Attack cases 26 to 31 once more, by whichever method a person has signed in, and what servers of sign-ins let a client
- * guess: real ones behind the API.
+ * guess: real ones behind the API. Their secrets are planted in a whole broker by canaries.test.ts.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'

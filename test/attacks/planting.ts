@@ -12,16 +12,18 @@ import { formatMasterKey } from '../../src/vault/master-key.ts'
 import type { SessionRow } from '../e2e/bastion.ts'
 import { ASKED_PASSWORD, answering, type LogonBastion, startLogonBastion } from '../e2e/logons.ts'
 import { sallyport } from '../e2e/recorded.ts'
+import { keytabOf } from '../kerberos/keytab.ts'
 import { ADMIN_PASSWORD } from '../peers/broker.ts'
 import { generateKey } from '../peers/keys.ts'
 import { ssh, sshTerminal } from '../peers/openssh.ts'
-import { type RunResult, run } from '../peers/process.ts'
+import { freePort, type RunResult, run } from '../peers/process.ts'
 import { findProgram } from '../peers/program.ts'
 import { plinkTerminal } from '../peers/putty.ts'
 import { type Rsyslog, startRsyslog } from '../peers/rsyslog.ts'
 import { type Snmptrapd, startSnmptrapd } from '../peers/snmptrapd.ts'
 import type { Terminal } from '../peers/terminal.ts'
 import { createSystemUser, type SystemUser } from '../peers/users.ts'
+import { certificateFiles } from '../peers/vnc/certificate.ts'
 import { Canaries, seedOf } from './canaries.ts'
 import { type Answer, sendAsIs, signInAs } from './requests.ts'
 import { noSession } from './setting.ts'
@@ -116,6 +118,7 @@ export async function startPlanted(): Promise<Planted> {
   }
 
   await plantInObjects({ bastion, canaries, ask, send, signIn, cookie })
+  await plantInServers({ bastion, canaries, ask, send, cookie })
   await plantByMistake({ bastion, canaries, ask, send, cookie })
   await plantInSessions(bastion, canaries, other)
   await noSession(bastion)
@@ -209,6 +212,47 @@ async function plantInObjects({
   const table = `#user_name;profile;password\nops2;user;${canaries.plain('a password in a table')}\n`
   expect(await ask('POST', '/import/users', table, { 'content-type': 'text/csv' })).toBe(200)
   expect(await broker.must('GET', '/users/ops2')).toBeDefined()
+}
+
+/** Plants secrets of servers that judge sign-ins. All of them are away, which is said in many words. */
+async function plantInServers({ canaries, ask, send }: Planting): Promise<void> {
+  const port = await freePort()
+  const files = await certificateFiles()
+  const { cert, key } = files.pem
+  files.remove()
+  canaries.add('the key of a client of a directory', key.split('\n')[2]!)
+  const keys = randomBytes(32)
+  canaries.add('the key of a keytab', keys)
+  const service = { realm: 'LAB', components: ['host', 'bastion'], version: 1, type: 18, key: keys }
+  const password = canaries.awkward('a password for a server that is away')
+  for (const [type, options] of [
+    [
+      'LDAP',
+      {
+        bind_password: canaries.awkward('the password of a bind'),
+        client_key: key,
+        ldap: { base_dn: 'dc=lab', bind_dn: 'cn=x,dc=lab', ca_certificates: cert, client_certificate: cert },
+      },
+    ],
+    ['RADIUS', { shared_secret: canaries.plain('a shared secret of RADIUS') }],
+    ['TACACS', { shared_secret: canaries.plain('a shared secret of TACACS+') }],
+    [
+      'KERBEROS',
+      {
+        keytab: keytabOf([service]).toString('base64'),
+        kerberos: { realm: 'LAB', service_principal: 'host/bastion' },
+      },
+    ],
+  ] as const) {
+    const name = type.toLowerCase()
+    const server = { authentication_name: name, type, host: '127.0.0.1', port, timeout: 1, ...options }
+    expect(await ask('POST', '/externalauths', server), type).toBe(201)
+    const domain = { domain_name: name, type, external_auths: [name] }
+    expect(await ask('POST', '/authdomains', domain), type).toBe(201)
+    const signIn = JSON.stringify({ user: `fritz@${name}`, password })
+    expect((await send('POST', '/session', {}, signIn)).status, type).toBe(503)
+    expect(await ask('POST', `/authdomains/${name}/test`, { user_name: 'fritz', password }), type).toBe(200)
+  }
 }
 
 /** Plants secrets in wrong places: every request is refused. */

@@ -3,6 +3,7 @@
  * and xrdp behind that.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { Canaries } from '../attacks/canaries.ts'
 import { type MitKdc, REALM, startKdc } from '../peers/kerberos.ts'
 import { freePort } from '../peers/process.ts'
 import { describeWithPeers } from '../peers/program.ts'
@@ -17,7 +18,6 @@ import { createIdentity } from '../proxies/rdp/credssp/connections.ts'
 import { PERSON } from './desktop-targets.ts'
 import { type RdpDesktop, type ShadowTarget, startRdpDesktop, startShadowTarget } from './rdp-desktops.ts'
 import { type Seat, startSeat } from './rdp-seat.ts'
-import { filesWith } from './recorded.ts'
 
 const PEERS = [
   ...RDP_VIEWER_PEERS,
@@ -115,14 +115,14 @@ describeWithPeers('Kerberos at targets of RDP', PEERS, () => {
     await user?.remove()
   })
 
-  test('a desktop opens by a ticket of the second KDC, and no log has the password', async () => {
+  test('a desktop opens by a ticket of the second KDC; no log, recording or database has password, ticket or keys', async () => {
     const viewer = await seat.view(await add('win1', target.port, { ntlm: false }))
-    expect(await target.next()).toMatchObject({
-      domain: '',
-      user: user.name,
-      password: user.password,
-      principal: `${user.name}@${REALM}`,
-    })
+    const found = await target.next()
+    if ('error' in found) throw new Error(found.error)
+    const { keys, ticket, ...who } = found
+    const { name, password } = user
+    expect(who).toEqual({ domain: '', user: name, password, principal: `${name}@${REALM}` })
+    expect([keys.map(({ length }) => length), ticket.length]).toEqual([[64], 128])
     await shows(
       seat.screen.display,
       ({ width, rgb }) => rgb.readUIntBE((400 * width + 400) * 3, 3) === 0xffffff,
@@ -135,9 +135,16 @@ describeWithPeers('Kerberos at targets of RDP', PEERS, () => {
       reason: expect.stringContaining(`127.0.0.1:${dead}`),
     })
     await seat.ended(viewer)
-    const { dataFolder } = desktop.broker
-    expect(filesWith(dataFolder, [user.password])).toEqual([])
-    expect(desktop.broker.log()).not.toContain(user.password)
+    const canaries = new Canaries()
+    canaries.add('the password', password)
+    for (const key of keys) canaries.add('the key of the context', Buffer.from(key, 'hex'))
+    canaries.add('the ticket', Buffer.from(ticket, 'hex'))
+    const { id } = (await desktop.closedSessions(1)).at(-1)!
+    const recording = String(await desktop.broker.must('GET', `/sessions/${id}/recording.json`))
+    expect(recording).toContain('"type":"channel_open"')
+    expect(canaries.in(recording)).toEqual([])
+    expect(canaries.below(desktop.broker.dataFolder)).toEqual([])
+    expect(canaries.in(desktop.broker.log())).toEqual([])
     expect(await desktop.events('session.fallback')).toEqual([])
   })
 
@@ -167,6 +174,9 @@ describeWithPeers('Kerberos at targets of RDP', PEERS, () => {
       seat.screen.display,
       ({ width, rgb }) => rgb.readUIntBE((400 * width + 400) * 3, 3) === 0xffffff,
     )
+    // The next test counts those that have closed.
+    await seat.clear()
+    await closed(before + 1)
   })
 
   test('a wrong password is said by the KDC, and the target is not tried', async () => {
