@@ -159,8 +159,10 @@ async function opening(source: Source): Promise<string> {
   return opened.result === 'opened' ? opened.session.id : JSON.stringify(opened)
 }
 
-function takeMemory(): void {
-  for (let i = 0; i < 24; i++) memory.push(Buffer.alloc(16 * 1024 * 1024, i + 1))
+/** Takes it in pieces: memory that is new takes a slow machine seconds, and pings have to be answered. */
+function takeMemory(pieces = 24): void {
+  memory.push(Buffer.alloc(16 * 1024 * 1024, pieces))
+  if (pieces > 1) setImmediate(takeMemory, pieces - 1)
 }
 
 function floodErrors(): void {
