@@ -142,7 +142,8 @@ it('secrets are no fields, neither to search nor to sort by nor to show', async 
   for (const path of PATHS) {
     for (const column of columns) {
       // the name of the key that asked
-      if (['/sessions', '/checkouts', '/approvals', '/events'].includes(path) && column === 'api_key') continue
+      if (['/sessions', '/checkouts', '/approvals', '/events'].includes(path) && column === 'api_key')
+        continue
       // the hash of a file
       if (path === '/events' && column === 'sha256') continue
       expect((await get(path, { q: `${column}~*` })).body.error, `${path} ${column}`).toBe('unknown_field')
