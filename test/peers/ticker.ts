@@ -6,7 +6,7 @@
 /** Returns a loop that prints by `print`, which starts no program either, and waits `seconds`; without end by default. */
 export function loopOf(print: string, seconds: number, rounds?: number): string {
   const head = rounds === undefined ? 'while :' : `for ((n = 1; n <= ${rounds}; n++))`
-  // A pipe that nobody writes to: reading from it waits.
+  // A pipe without a writer: reading from it waits.
   return `exec 9<> <(:); ${head}; do ${print}; read -rt ${seconds} -u 9; done`
 }
 
