@@ -1,4 +1,4 @@
-/** Tickets of MIT's KDC, shown by MIT's GSS-API to our acceptor, and by us to MIT's. */
+/** Tickets of MIT's KDC, shown by MIT's GSS-API to our acceptor, and by us to MIT's; and of Samba's KDC. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -11,8 +11,10 @@ import { type KeytabEntry, readKeytab } from '../../src/kerberos/keytab.ts'
 import { acceptNegotiate } from '../../src/kerberos/negotiate.ts'
 import { Replays } from '../../src/kerberos/replays.ts'
 import { firstTicket, serviceTicket } from '../../src/kerberos/requests.ts'
+import { REALM as AD_REALM, type DomainController, startDomainController } from '../peers/directory.ts'
 import { type MitKdc, REALM, startKdc } from '../peers/kerberos.ts'
 import { describeWithPeers, findProgram } from '../peers/program.ts'
+import { type CertificateFiles, certificateFiles } from '../peers/vnc/certificate.ts'
 
 const PEERS = join(import.meta.dirname, '../peers')
 let kdc: MitKdc
@@ -109,5 +111,38 @@ describeWithPeers('tickets', ['krb5kdc', 'kdb5_util', 'kadmin.local', 'kinit', '
       code: 24,
       isOfService: false,
     })
+  })
+})
+
+describeWithPeers('the KDC of Active Directory (Samba)', ['samba', 'samba-tool', 'python3'], () => {
+  const AD = AD_REALM.toUpperCase()
+  let certificate: CertificateFiles
+  let controller: DomainController
+  beforeAll(async () => {
+    certificate = await certificateFiles()
+    controller = await startDomainController(certificate)
+    await controller.tool('user', 'create', 'ann', 'Pass-of-1-ann')
+  }, 120_000)
+  afterAll(async () => {
+    await controller?.stop()
+    certificate?.remove()
+  })
+
+  test('proves a person to a service with AES, and refuses a wrong password', async () => {
+    const keys = readKeytab(await controller.serviceKeytab('bastion', 'host/bastion.lab.test'))
+    const kdcOfDomain = new Kdc({ host: controller.host, port: 88, timeoutMs: 10_000 })
+    const access = {
+      now: Date.now,
+      ask: (request: Uint8Array) => kdcOfDomain.ask(request, new AbortController().signal),
+    }
+    const login = { realm: AD, userName: 'ann', password: Buffer.from('Pass-of-1-ann') }
+    const wrong = firstTicket({ ...login, password: Buffer.from('Pass-of-1-ben') }, access)
+    await expect(wrong).rejects.toThrow('error 24')
+    await expect(firstTicket({ ...login, userName: 'nobody' }, access)).rejects.toThrow('error 6')
+    const first = await firstTicket(login, access)
+    const ticket = await serviceTicket(first, ['host', 'bastion.lab.test'], access)
+    const token = new Initiator({ ticket, now: Date.now }).start()
+    const options = { realm: AD, service: 'host', keys, replays: new Replays(0), now: Date.now }
+    expect(acceptToken(token, options).client).toEqual(['ann'])
   })
 })

@@ -105,10 +105,26 @@ export interface DomainController {
   port: number
   /** Runs `samba-tool` on its files. */
   tool(...args: string[]): Promise<void>
+  /** Makes an account with that principal, with AES alone, and returns its keytab. */
+  serviceKeytab(account: string, principal: string): Promise<Buffer>
   stop(): Promise<void>
 }
 
-/** Makes a domain and starts its LDAP server. It needs root, for ports below 1024. */
+/** Sets msDS-SupportedEncryptionTypes of an account to both AES types: sam.ldb, smb.conf, account. */
+const ALLOW_AES = `
+import ldb, sys
+from samba.auth import system_session
+from samba.param import LoadParm
+from samba.samdb import SamDB
+settings = LoadParm()
+settings.load(sys.argv[2])
+database = SamDB(url=sys.argv[1], session_info=system_session(), lp=settings)
+change = ldb.Message(database.search(expression='(sAMAccountName=' + sys.argv[3] + ')')[0].dn)
+change['types'] = ldb.MessageElement('24', ldb.FLAG_MOD_REPLACE, 'msDS-SupportedEncryptionTypes')
+database.modify(change)
+`
+
+/** Makes a domain and starts its LDAP server and its KDC. It needs root, for ports below 1024. */
 export async function startDomainController({ pem }: CertificateFiles): Promise<DomainController> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-samba-'))
   const host = `127.77.${randomInt(1, 255)}.${randomInt(1, 255)}`
@@ -126,7 +142,7 @@ export async function startDomainController({ pem }: CertificateFiles): Promise<
   mkdirSync(file('run'))
   const config = file('etc/smb.conf')
   const settings = [
-    'server services = ldap',
+    'server services = ldap, kdc',
     `interfaces = ${host}/8`,
     'bind interfaces only = yes',
     `pid directory = ${folder}/run`,
@@ -143,12 +159,28 @@ export async function startDomainController({ pem }: CertificateFiles): Promise<
     ['-F', '--no-process-group', '-s', config, '--debug-stdout', '-d1'],
     () => isListening(636, host),
   )
+  const tool = async (...args: string[]): Promise<void> => {
+    const done = await run(program, [...args, '-H', file('private/sam.ldb'), '-s', config])
+    if (done.code !== 0) throw new Error(`samba-tool ${args.join(' ')}: ${done.stdout}${done.stderr}`)
+  }
   return {
     host,
     port: 636,
-    tool: async (...args) => {
-      const done = await run(program, [...args, '-H', file('private/sam.ldb'), '-s', config])
-      if (done.code !== 0) throw new Error(`samba-tool ${args.join(' ')}: ${done.stdout}${done.stderr}`)
+    tool,
+    serviceKeytab: async (account, principal) => {
+      await tool('user', 'create', account, '--random-password')
+      await tool('spn', 'add', principal, account)
+      const changed = await run(findProgram('python3'), [
+        ...['-c', ALLOW_AES, file('private/sam.ldb'), config, account],
+      ])
+      if (changed.code !== 0) throw new Error(changed.stderr)
+      // The keys of the new types are made of the next password.
+      await tool('user', 'setpassword', account, `--newpassword=Pass-of-1-${account}`)
+      const made = await run(program, [
+        ...['domain', 'exportkeytab', file('keytab'), `--principal=${principal}`, '-s', config],
+      ])
+      if (made.code !== 0) throw new Error(made.stderr)
+      return readFileSync(file('keytab'))
     },
     stop: async () => {
       await daemon.stop()
