@@ -11,7 +11,10 @@ import type { Secret } from '../model/secret.ts'
 import { type Barred, lookupOf, requireAllowed } from './addresses.ts'
 import { DeliveryRefused, type NotificationSender } from './sender.ts'
 
+/** For each step of the server. */
 const TIMEOUT_MS = 15_000
+/** For all of a mail: a server that says a letter now and then keeps to the limit of each step. */
+const MAIL_MS = 60_000
 
 export interface MailDeps {
   options: MailOptions
@@ -20,6 +23,8 @@ export interface MailDeps {
   /** Name of this machine, as the server is greeted. */
   hostname: string
   isBarred: Barred
+  /** Milliseconds for a mail, other than MAIL_MS. */
+  limitMs?: number
 }
 
 export class MailSender implements NotificationSender {
@@ -31,7 +36,7 @@ export class MailSender implements NotificationSender {
   }
 
   async send(events: readonly StoredEvent[], signal: AbortSignal): Promise<void> {
-    const { options, secret, hostname, isBarred } = this.#deps
+    const { options, secret, hostname, isBarred, limitMs = MAIL_MS } = this.#deps
     const { host, port, security, userName, from, to, caCertificates: ca } = options
     requireAllowed(host, isBarred)
     const address = await addressOf(host, isBarred)
@@ -55,15 +60,15 @@ export class MailSender implements NotificationSender {
       },
       ...(userName !== undefined && { auth: { user: userName, pass: secret?.revealText() ?? '' } }),
     })
-    const abort = () => transport.close()
-    signal.addEventListener('abort', abort)
+    const late = AbortSignal.timeout(limitMs)
     try {
-      await transport.sendMail({ from, to, subject: subjectOf(events), text: bodyOf(events) })
+      await transport.sendMail({
+        ...{ from, to, subject: subjectOf(events), text: bodyOf(events) },
+        signal: AbortSignal.any([late, signal]),
+      })
     } catch (error) {
+      if (late.aborted) throw new Error(`the mail was not taken within ${limitMs / 1000} s`)
       throw withoutItsWords(error as MailError)
-    } finally {
-      signal.removeEventListener('abort', abort)
-      transport.close()
     }
   }
 }

@@ -1,4 +1,6 @@
 /** Notifications, received by Python: requests whose signatures its hmac proves, and mail that aiosmtpd takes. */
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { StoredEvent } from '../../src/audit/chain.ts'
@@ -58,8 +60,9 @@ describeWithPeers('a receiver', ['python3', 'python3-aiosmtpd'], () => {
       now: Date.now,
       isBarred: never,
     })
-  const mail = (more: Partial<MailOptions> = {}, password = 'mail-password') =>
+  const mail = (more: Partial<MailOptions> = {}, password = 'mail-password', limitMs?: number) =>
     new MailSender({
+      ...(limitMs !== undefined && { limitMs }),
       options: {
         host: 'localhost',
         port: mailPort,
@@ -156,6 +159,27 @@ describeWithPeers('a receiver', ['python3', 'python3-aiosmtpd'], () => {
     expect(later).not.toBeInstanceOf(DeliveryRefused)
     for (const { message } of [refused, later]) expect(message).not.toContain('canary')
     expect(lines()).toHaveLength(before)
+  })
+
+  test('of mail that goes on saying a little is left: by the limit of a mail, and when the sink is closed', async () => {
+    const ended: Promise<unknown>[] = []
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined)
+      const drip = setInterval(() => socket.write('2'), 20)
+      ended.push(once(socket, 'close').finally(() => clearInterval(drip)))
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port: drips } = server.address() as AddressInfo
+    const close = new AbortController()
+    const plain = { port: drips, host: '127.0.0.1', security: 'none' } as const
+    await expect(mail(plain, '', 300).send([event()], signal)).rejects.toThrow('not taken within 0.3 s')
+    const closed = mail(plain, '').send([event()], close.signal)
+    await until(() => ended.length === 2)
+    close.abort()
+    await expect(closed).rejects.toThrow('the mail was not taken')
+    await Promise.all(ended)
+    server.close()
   })
 
   test('as a receiver of the audit log gets what it chose, in order, and each of it once', async () => {
