@@ -8,8 +8,6 @@ import { EVENTS, severityOf } from './events/catalogue.ts'
 import type { Severity } from './events/fields.ts'
 import { sentenceOf, timestampOf } from './sentence.ts'
 
-export const SEVERITIES = ['notice', 'warning', 'alert'] as const satisfies readonly Severity[]
-
 /** All of them must be met. In the texts `*` is any text. */
 export interface EventFilter {
   /** Codes, with commas in between; `session.*` is all that begin so. */

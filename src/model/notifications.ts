@@ -25,6 +25,9 @@ export interface MailOptions {
   to: string[]
 }
 
+/** Each is a reader of the whole audit log. */
+export const MAX_NOTIFICATIONS = 64
+
 interface Common {
   id: Id
   notificationName: string

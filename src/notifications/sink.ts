@@ -6,6 +6,7 @@
 import type { StoredEvent } from '../audit/chain.ts'
 import type { EventCode } from '../audit/events/catalogue.ts'
 import { severityOf } from '../audit/events/catalogue.ts'
+import { SEVERITIES } from '../audit/events/fields.ts'
 import type { Connection, ConnectionListener, Sink } from '../audit/sink.ts'
 import { meansCode, type Notification } from '../model/notifications.ts'
 import { DeliveryRefused, type NotificationSender } from './sender.ts'
@@ -13,7 +14,6 @@ import { DeliveryRefused, type NotificationSender } from './sender.ts'
 /** Milliseconds. */
 const MAX_AGE = 24 * 60 * 60_000
 const MAX_REFUSALS = 3
-const SEVERITIES = ['notice', 'warning', 'alert']
 
 export interface NotificationSinkOptions {
   notification: Notification

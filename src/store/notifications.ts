@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
 import { nameKey } from '../model/names.ts'
-import type { Notification } from '../model/notifications.ts'
+import { MAX_NOTIFICATIONS, type Notification } from '../model/notifications.ts'
 import type { Id } from '../model/objects.ts'
+import { TooManyError } from './engine/errors.ts'
 import { jsonList } from './engine/json.ts'
 import { setLinks } from './links.ts'
 import type { Db, NotificationRow, StoreContext } from './migrations/schema.ts'
@@ -44,6 +45,8 @@ export function notificationRepository(context: StoreContext): NotificationRepos
     nameOf: ({ notificationName }) => notificationName,
 
     insert: async (tx, id, object: Omit<Notification, 'id'>) => {
+      const there = await tx.selectFrom('notifications').select('id').limit(MAX_NOTIFICATIONS).execute()
+      if (there.length >= MAX_NOTIFICATIONS) throw new TooManyError(TYPE)
       await tx
         .insertInto('notifications')
         .values({

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { MAX_NOTIFICATIONS } from '../../src/model/notifications.ts'
 import type { Id } from '../../src/model/objects.ts'
+import { TooManyError } from '../../src/store/engine/errors.ts'
 import { type Estate, newNotification, smallEstate } from './fixture.ts'
 import { type TemporaryStore, temporaryStore } from './temp.ts'
 
@@ -76,4 +78,16 @@ test('a target is in a group by as much of its name as an event has', async () =
   })
   expect(await notifications.isTargetIn(retrieved, groups)).toBe(true)
   expect(await notifications.isTargetIn(place, groups)).toBe(false)
+})
+
+test('there are 64 at most', async () => {
+  const { notifications } = temp.store
+  const there = (await notifications.list()).total
+  const names = Array.from({ length: MAX_NOTIFICATIONS - there }, (_, n) => `many ${n}`)
+  const made = []
+  for (const name of names) made.push(await notifications.create(newNotification(name, {})))
+  await expect(notifications.create(newNotification('one more', {}))).rejects.toThrow(TooManyError)
+  await notifications.remove(made[0]!.id)
+  await notifications.create(newNotification('one more', {}))
+  expect((await notifications.list({ limit: -1, offset: 0 })).items).toHaveLength(MAX_NOTIFICATIONS)
 })

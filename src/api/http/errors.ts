@@ -168,6 +168,10 @@ export const ERRORS = {
     status: 409,
     description: 'the domain has two SCIM tokens, the old and the new one: remove one first',
   },
+  too_many_notifications: {
+    status: 409,
+    description: 'there are 64 notifications, and no more may be: remove one first',
+  },
   too_many_invitations: {
     status: 409,
     description: 'the session has too many invitations or guests: withdraw one first',

@@ -100,7 +100,10 @@ export function apiErrorOf(error: unknown): ApiError {
   if (error instanceof DuplicateError) return new ApiError('duplicate', [{ message: error.message }])
   if (error instanceof FactoryError) return new ApiError('factory_object', [{ message: error.message }])
   if (error instanceof LastAdministratorError) return new ApiError('last_administrator')
-  if (error instanceof TooManyError) return new ApiError('too_many_scim_tokens')
+  if (error instanceof TooManyError)
+    return new ApiError(
+      error.objectType === 'notification' ? 'too_many_notifications' : 'too_many_scim_tokens',
+    )
   if (error instanceof ChangedError) return new ApiError('changed_meanwhile')
   if (error instanceof InUseError)
     return new ApiError(

@@ -1,7 +1,7 @@
 /** The audit log for auditors: events by filters, a page at a time or as lines, and the proof of a range. */
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import { EVENT_FIELDS } from '../../audit/events/fields.ts'
+import { EVENT_FIELDS, SEVERITIES } from '../../audit/events/fields.ts'
 import { exportLine } from '../../audit/export.ts'
 import {
   allOf,
@@ -9,7 +9,6 @@ import {
   conditionsOf,
   type EventFilter,
   isBounded,
-  SEVERITIES,
   shownEvent,
 } from '../../audit/questions.ts'
 import { jsonText } from '../../model/json-text.ts'

@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { EVENTS } from '../../audit/events/catalogue.ts'
+import { SEVERITIES } from '../../audit/events/fields.ts'
 import {
   meansCode,
   NOTIFICATION_SECRETS,
@@ -61,7 +62,7 @@ const Fields = {
     description: 'default false; nothing is sent, and what happens meanwhile never is',
   }),
   events: names('codes, or all of one kind as auth.*; empty: all', MAX_EVENTS),
-  severity: oneOf(['notice', 'warning', 'alert'], 'the least severe that is sent; warning unless given'),
+  severity: oneOf(SEVERITIES, 'the least severe that is sent; warning unless given'),
   user_groups: names('only events of users in one of these; empty: all events'),
   target_groups: names('only events about targets in one of these; empty: all events'),
 }

@@ -1,6 +1,8 @@
 /** The fields of events, and the shape of the catalogue's entries. Field names are those of docs/events.md. */
 
-export type Severity = 'notice' | 'warning' | 'alert'
+/** The least severe first. */
+export const SEVERITIES = ['notice', 'warning', 'alert'] as const
+export type Severity = (typeof SEVERITIES)[number]
 
 /** Fields of an event; the log, syslog's structured data and SNMP notifications have the same keys. */
 export const EVENT_FIELDS = [

@@ -23,9 +23,11 @@ export class DuplicateError extends StoreError {
 /** There are as many objects of the kind as may be. */
 export class TooManyError extends StoreError {
   override readonly name = 'TooManyError'
+  readonly objectType: string
 
   constructor(objectType: string) {
     super(`there are as many of the type ${objectType} as may be: remove one first`)
+    this.objectType = objectType
   }
 }
 
