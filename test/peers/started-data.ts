@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { isOnPostgres } from './databases.ts'
 
 const FOLDER = 'SALLYPORT_TEST_STARTED_DATA'
-/** What a broker leaves that belongs to its own time. */
+/** Files of a broker for its own time. */
 const OWN = /\.lock$|[/]sinks$/
 
 /** Keys of the configuration that a first start takes no notice of. */
