@@ -28,7 +28,7 @@ const ALL = 'all'
 /** Requests that wait for figures at a time. */
 const MAX_WAITING = 256
 
-/** What becomes of a datagram before the agent has it, or behind it. */
+/** The end of a datagram, at the agent or before it. */
 type Outcome = Result | 'source' | 'rate' | 'busy'
 
 export interface SnmpAgentOptions {

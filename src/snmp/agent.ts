@@ -48,7 +48,7 @@ const REPORTS = {
 } as const
 type Fault = keyof typeof REPORTS
 
-/** What became of a datagram. */
+/** The end of a datagram. */
 export const RESULTS = [
   'answered',
   'malformed',

@@ -34,7 +34,7 @@ export interface Sample {
 /** Returns the series of a metric by its name, or undefined if there is no such metric. */
 export type Samples = (metric: string) => readonly Sample[] | undefined
 
-/** What is known of this broker beside its metrics. */
+/** Figures of this broker beside its metrics. */
 export interface Self {
   version: string
   hostname: string

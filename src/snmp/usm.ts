@@ -37,7 +37,7 @@ export interface UserKeys {
   decrypt(encrypted: Uint8Array, moment: Moment): Buffer
 }
 
-/** What an initialization vector is made of (RFC 3826 3.1.2.1). */
+/** The parts of an initialization vector (RFC 3826 3.1.2.1). */
 export interface Moment {
   boots: number
   time: number
