@@ -39,7 +39,7 @@ export interface FrontsOptions {
   /** Absent: the connections are served in this process. */
   workers?: Omit<WorkersOptions, 'settings'>
   proxyHeaders: ProxyHeaders
-  /** Called when a client has come. Absent if nobody asks. */
+  /** Called when a client has come, if set. */
   onArrived?: (source: Source) => void
   /** Gets faults that do not prevent the start. */
   warn: Warn
