@@ -36,6 +36,7 @@ import { ControlServer } from '../control/server.ts'
 import { Arrears } from '../gate/arrears.ts'
 import { BrokerGate } from '../gate/gate.ts'
 import { REMINDER_INTERVAL_MS, REVIEW_INTERVAL_MS } from '../gate/review.ts'
+import { Steps } from '../gate/steps.ts'
 import { openDataFolder } from '../host/data-folder.ts'
 import type { Logger } from '../host/log.ts'
 import { openAuthorities } from '../identity/authorities.ts'
@@ -71,6 +72,7 @@ import { ACCOUNTING_LOOK_MS, Accounting } from './accounting.ts'
 import { judgeHostKey } from './changer-trust.ts'
 import { CheckoutExpiry, EXPIRY_INTERVAL_MS } from './checkout-expiry.ts'
 import { type Controlled, controlHandler, reportHolds } from './control.ts'
+import { countStep, watchLoop } from './durations.ts'
 import { recordFactors } from './factor-events.ts'
 import { firstAdministrator } from './first-start.ts'
 import { type Foundation, openFoundation } from './foundation.ts'
@@ -90,10 +92,13 @@ import { Outage } from './outage.ts'
 import { Predecessors } from './predecessors.ts'
 import { openProxyHeaders } from './proxy-headers.ts'
 import type { SnmpAgent } from './snmp-agent.ts'
+import type { Tracing } from './tracing.ts'
 import { boundaryLog, workerOptions } from './worker-options.ts'
 
 /** Milliseconds for the connections of a replaced broker when no session is left: they close by themselves. */
 const LAST_WORDS_MS = 5_000
+
+const CHECKOUT_ROUTE = '/accounts/:ref/checkout'
 
 export interface BrokerOptions {
   config: Config
@@ -176,9 +181,11 @@ export class Broker {
   #notes: NodeJS.Timeout | undefined
   #metricsServer: MetricsServer | undefined
   #snmpAgent: SnmpAgent | undefined
+  #tracing: Tracing | undefined
   readonly #uploader: Uploader | undefined
   #unacknowledged: Unacknowledged | undefined
   #slack: Slack | undefined
+  #stopLoopWatch: (() => void) | undefined
   /** The configuration in use: `options` has the one that the broker was started with. */
   #config: Config
   #reloading: Promise<void> = Promise.resolve()
@@ -315,6 +322,13 @@ export class Broker {
       },
       drawer: this.#drawer,
       now: Date.now,
+      steps: new Steps({
+        monotonic: () => performance.now(),
+        onStep: (step) => {
+          countStep(this.#metrics.durations, step)
+          this.#tracing?.add(step)
+        },
+      }),
     })
     this.#changers = new ChangerProcesses({
       command: () => changerCommand(options.config.runAs).command,
@@ -426,6 +440,7 @@ export class Broker {
     this.#gate.hostTrust = openHostTrust(config)
     this.#gate.tickets.lifetime = config.ticketLifetime
     this.#unacknowledged = await openUnacknowledged()
+    this.#tracing = await this.#openTracing(config)
     this.#fronts = await this.#openFronts(config)
     const replaced = await this.#hold.take()
     await this.#claim()
@@ -494,6 +509,7 @@ export class Broker {
     this.#state = 'serving'
     this.#started.resolve()
     await this.#rotation.start()
+    this.#stopLoopWatch = watchLoop(this.#metrics.durations)
     this.#slack = await Slack.open()
     this.#slack.release()
     this.#slack.watch(() => this.#gate.running)
@@ -722,7 +738,9 @@ export class Broker {
   async #openFronts(config: Config): Promise<FrontDoors> {
     const warn = (warning: string) => this.#options.logger.warn(warning)
     const isCopying = process.env[GATE_COPIES] === '1'
-    const parts = { gate: this.#gate, audit: this.#audit, logger: this.#options.logger }
+    const { loopDelays } = this.#metrics.durations
+    const onDelay = (delayMs: number) => loopDelays.observe({ process: 'worker' }, delayMs / 1000)
+    const parts = { gate: this.#gate, audit: this.#audit, logger: this.#options.logger, onDelay }
     const workers = config.workers > 0 ? await workerOptions(config, parts) : undefined
     return await FrontDoors.open({
       config,
@@ -730,6 +748,7 @@ export class Broker {
       gate: isCopying ? copyingGate(this.#gate) : this.#gate,
       ...(workers && { workers }),
       proxyHeaders: this.#proxyHeaders,
+      ...(this.#tracing && { onArrived: this.#tracing.arrived.bind(this.#tracing) }),
       warn,
     })
   }
@@ -780,8 +799,10 @@ export class Broker {
       // The addresses are shown below; requests are logged as events.
       logger: this.#options.logger.child({}, { level: 'warn' }),
       metrics: {
-        request: (method, route, status, seconds) =>
-          this.#metrics.apiRequests.observe({ method, route, status }, seconds),
+        request: (method, route, status, seconds) => {
+          this.#metrics.apiRequests.observe({ method, route, status }, seconds)
+          if (route.endsWith(CHECKOUT_ROUTE)) this.#metrics.durations.checkouts.observe({ status }, seconds)
+        },
       },
       obstacles: () => this.#obstacles(),
       version: this.#options.version,
@@ -821,6 +842,19 @@ export class Broker {
       startMetrics(this.#metrics, { host, port }),
     )
     this.#options.say(`metrics  http://${place(this.#metricsServer.address)}/metrics`)
+  }
+
+  async #openTracing({ traces, hostname }: Config): Promise<Tracing | undefined> {
+    if (!traces) return undefined
+    // Most brokers do without.
+    const { Tracing } = await import('./tracing.ts')
+    return new Tracing({
+      config: traces,
+      resource: { version: this.#options.version, hostname },
+      monotonic: () => performance.now(),
+      now: Date.now,
+      onError: (error) => this.#options.logger.warn({ error }, 'traces do not reach their collector'),
+    })
   }
 
   async #startSnmpAgent({ snmp, dataDir, hostname }: Config): Promise<void> {
@@ -994,11 +1028,13 @@ export class Broker {
     clearInterval(this.#reviews)
     clearInterval(this.#personChecks)
     this.#slack?.stop()
+    this.#stopLoopWatch?.()
     for (const timer of [this.#expiries, this.#retentions, this.#looks, this.#notes, this.#reminders])
       clearInterval(timer)
     this.#predecessors.close()
     this.#outage.close()
     await this.#fronts?.drain(0, 'the bastion is stopping')
+    await this.#tracing?.close()
     await this.#closeSingles()
     await this.#audit.close()
     await this.#backlog.close()

@@ -3,7 +3,7 @@ import type { Fronts } from '../../proxies/worker/fronts.ts'
 import { securitiesOf } from '../../proxies/worker/securities.ts'
 import type { Config, ListenAddress } from '../config/config.ts'
 import { FRONT_NAMES, type FrontName, type FrontSettings } from '../contract/front-settings.ts'
-import type { Gate } from '../contract/gate.ts'
+import type { Gate, Source } from '../contract/gate.ts'
 import { type UrgentData, WITHOUT_URGENCY } from '../contract/urgent-data.ts'
 import { type Bound, listenAt, type TcpHandle } from '../sockets/accept.ts'
 import { peerOf } from '../sockets/claimed.ts'
@@ -39,6 +39,8 @@ export interface FrontsOptions {
   /** Absent: the connections are served in this process. */
   workers?: Omit<WorkersOptions, 'settings'>
   proxyHeaders: ProxyHeaders
+  /** Called when a client has come, if set. */
+  onArrived?: (source: Source) => void
   /** Gets faults that do not prevent the start. */
   warn: Warn
 }
@@ -48,6 +50,7 @@ export class FrontDoors {
   readonly #proxyHeaders: ProxyHeaders
   readonly #bound: Bound[] = []
   readonly #warn: Warn
+  readonly #onArrived: ((source: Source) => void) | undefined
   readonly #keys: FrontKeys
   /** The settings that the fronts were started with. */
   readonly #begun: FrontSettings
@@ -57,12 +60,13 @@ export class FrontDoors {
   private constructor(
     place: Place,
     begun: FrontSettings,
-    { config, keys, proxyHeaders, warn }: FrontsOptions,
+    { config, keys, proxyHeaders, onArrived, warn }: FrontsOptions,
     urgent: UrgentData,
   ) {
     this.#begun = begun
     this.#place = place
     this.#warn = warn
+    this.#onArrived = onArrived
     this.#proxyHeaders = proxyHeaders
     this.#keys = keys
     this.listeners = FRONT_NAMES.flatMap((name) => {
@@ -99,11 +103,17 @@ export class FrontDoors {
 
   async #admit(name: FrontName, handle: TcpHandle): Promise<void> {
     if (!this.#proxyHeaders.isExpected(handle)) {
-      this.#place.serve(name, handle)
+      this.#serve(name, handle)
       return
     }
     const admitted = await this.#proxyHeaders.read(name, handle)
-    if (admitted) this.#place.serve(name, admitted)
+    if (admitted) this.#serve(name, admitted)
+  }
+
+  #serve(name: FrontName, handle: TcpHandle): void {
+    const source = this.#onArrived && peerOf(handle)
+    if (source) this.#onArrived?.(source)
+    this.#place.serve(name, handle)
   }
 
   /**

@@ -9,6 +9,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { Feed } from '../audit/feeds/feed.ts'
 import { eventMetrics } from '../audit/sinks/metrics.ts'
 import type { SecretFigures } from '../store/store.ts'
+import { durations } from './durations.ts'
 
 const PATH = '/metrics'
 /** Sums of other gauges of prom-client, with names that Prometheus keeps for counters. */
@@ -181,6 +182,7 @@ export function createMetrics({
   return {
     registry,
     ...eventMetrics(registers),
+    durations: durations(registers),
     proxyHeaderRefusals: new Counter({
       name: 'sallyport_proxy_header_refusals_total',
       help: 'Connections from networks of proxy_protocol.from that were closed for their PROXY header.',

@@ -16,12 +16,13 @@ export interface WorkerParts {
   gate: SeatGate
   audit: Audit
   logger: Logger
+  onDelay: (delayMs: number) => void
 }
 
 /** Throws an error with the remedy if this system cannot have session workers, or their user does not exist. */
 export async function workerOptions(
   { workers, runAs }: Config,
-  { gate, audit, logger }: WorkerParts,
+  { gate, audit, logger, onDelay }: WorkerParts,
 ): Promise<Omit<WorkersOptions, 'settings'>> {
   const opened = await openPass()
   if ('missing' in opened) {
@@ -38,6 +39,7 @@ export async function workerOptions(
     pass: opened.pass,
     maxMemory: memory,
     onBegun: boundaryLog(logger),
+    onDelay,
     warn: (message, details) => logger.warn(details, message),
     onLost: lossLog(audit, logger),
   }

@@ -91,6 +91,13 @@ export interface SnmpAgentConfig extends ListenAddress {
   v3?: SnmpUser
 }
 
+/** Receiver of traces of sessions' openings. */
+export interface TracesConfig {
+  endpoint: string
+  /** PEM file with the collector's authorities; absent: those of Node. */
+  ca?: string
+}
+
 export interface ObjectStoreConfig {
   /** Absent: Amazon's for the region. */
   endpoint?: string
@@ -200,6 +207,8 @@ export interface Config {
   /** Milliseconds. */
   shutdownGrace: number
   syslog: SyslogTarget[]
+  /** Absent: no traces. */
+  traces?: TracesConfig
   snmp: { enterprise: number; agent?: SnmpAgentConfig; traps: TrapTarget[] }
   log: {
     level: LogLevel

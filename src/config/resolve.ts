@@ -19,6 +19,7 @@ import type {
   SnmpUser,
   SyslogTarget,
   TlsListen,
+  TracesConfig,
   TrapTarget,
   VncListen,
 } from './config.ts'
@@ -345,6 +346,15 @@ class Resolver {
     }
   }
 
+  traces({ endpoint, ca }: NonNullable<ConfigFile['traces']>): TracesConfig {
+    const path: Path = ['traces', 'endpoint']
+    if (!URL.canParse(endpoint)) this.fail(path, `expected https://HOST:PORT/PATH, got ${endpoint}`)
+    else if (endpoint.startsWith('http:') && !LOOPBACK.test(new URL(endpoint).hostname)) {
+      this.fail(path, `expected https://, got ${endpoint}: http is for this machine only`)
+    }
+    return { endpoint, ...(ca !== undefined && { ca: this.path(ca) }) }
+  }
+
   recipient(recipient: string, i: number): string {
     try {
       new Encrypter().addRecipient(recipient)
@@ -442,6 +452,7 @@ export function resolveConfig(
       ...(content.snmp.agent && { agent: resolver.agent(content.snmp.agent) }),
       traps: content.snmp.traps.map((trap, i) => resolver.trap(trap, i)),
     },
+    ...(content.traces && { traces: resolver.traces(content.traces) }),
     log: {
       level: content.log.level,
       file: content.log.file === '-' ? '-' : resolver.path(content.log.file),

@@ -379,6 +379,27 @@ export const ConfigSchema = Type.Object(
       description: 'receivers of events, as RFC 5424 messages',
     }),
     snmp: Snmp,
+    traces: Type.Optional(
+      Type.Object(
+        {
+          endpoint: Type.String({
+            pattern: '^https?://[A-Za-z0-9:._\\[\\]-]{1,255}(/[A-Za-z0-9/._-]{0,255})?$',
+            title: 'https://HOST:PORT/PATH',
+            description:
+              'where OTLP over HTTP is received, such as https://collector.example.com:4318/v1/traces; http:// only for 127.0.0.1, ::1 and localhost',
+          }),
+          ca: Type.Optional(
+            Path('certificates (PEM) to check the collector with; default: those that come with Node'),
+          ),
+        },
+        {
+          ...closed,
+          title: 'a collector of traces: { endpoint, ca }',
+          description:
+            "a collector of OpenTelemetry that gets a trace of each session's opening; absent: none",
+        },
+      ),
+    ),
     log: Type.Object(
       {
         level: Choice(['error', 'warn', 'info', 'debug', 'trace'], {

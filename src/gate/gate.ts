@@ -82,6 +82,7 @@ import type { SecretChanges } from './secret-changes.ts'
 import { SessionHours } from './session-hours.ts'
 import { whoFields } from './sign-in-fields.ts'
 import { SignIns } from './sign-ins.ts'
+import { Steps } from './steps.ts'
 import { Suspensions } from './suspensions.ts'
 import { TargetTickets } from './target-tickets.ts'
 import { TicketOffice } from './ticket-office.ts'
@@ -110,6 +111,8 @@ export interface GateOptions {
   drawer: LiveDrawer
   /** Milliseconds since the epoch. */
   now: () => number
+  /** Absent if nothing is measured. */
+  steps?: Steps
 }
 
 /** Milliseconds in which a target has to accept a connection. */
@@ -117,6 +120,7 @@ const DIAL_MS = 15_000
 
 export class BrokerGate implements Gate {
   readonly #options: GateOptions
+  readonly #steps: Steps
   readonly #signIns: SignIns
   readonly #opening: Opening
   readonly #hostKeys: HostKeyJudge
@@ -142,6 +146,7 @@ export class BrokerGate implements Gate {
 
   constructor(options: GateOptions) {
     this.#options = options
+    this.#steps = options.steps ?? new Steps({ monotonic: () => 0, onStep: () => undefined })
     const { audit, now, onUnreadable, store, vault } = options
     this.#arrears = new Arrears(store.reach)
     this.#targetTickets = new TargetTickets(options)
@@ -218,6 +223,7 @@ export class BrokerGate implements Gate {
     })
     this.#opening = new Opening({
       ...options,
+      steps: this.#steps,
       factorDesk: desk,
       running: this.#running,
       grounds,
@@ -229,11 +235,20 @@ export class BrokerGate implements Gate {
   }
 
   authenticate(request: AuthenticateRequest): Promise<AuthenticateAnswer> {
-    return whileThere(
-      this.#options.store.reach,
-      () => this.#signIns.authenticate(request),
-      () => ({ result: 'unavailable', message: UNAVAILABLE }),
-    )
+    const { reach } = this.#options.store
+    const judge = () =>
+      whileThere(
+        reach,
+        () => this.#signIns.authenticate(request),
+        () => ({ result: 'unavailable' as const, message: UNAVAILABLE }),
+      )
+    const { protocol, source } = request
+    return this.#steps.time<AuthenticateAnswer>('sign_in', judge, (answer) => ({
+      result: answer?.result ?? 'failed',
+      protocol,
+      source,
+      ...(answer?.result === 'accepted' && { identity: answer.identity.token }),
+    }))
   }
 
   async targets({ identity, protocol }: TargetsRequest): Promise<TargetsAnswer> {
@@ -259,11 +274,19 @@ export class BrokerGate implements Gate {
 
   /** Calls `onRunning` with the id of an opened session before any notice about it is sent. */
   open(request: OpenRequest, onRunning?: (session: Id) => void): Promise<OpenAnswer> {
-    return whileThere(
-      this.#options.store.reach,
-      () => this.#open(request, onRunning),
-      () => ({ result: 'denied', message: UNAVAILABLE }),
-    )
+    const { store } = this.#options
+    const open = () =>
+      whileThere(
+        store.reach,
+        () => this.#open(request, onRunning),
+        () => ({ result: 'denied' as const, message: UNAVAILABLE }),
+      )
+    const { protocol, source, identity } = request
+    return this.#steps.time<OpenAnswer>('authorization', open, (answer) => ({
+      result: answer?.result ?? 'failed',
+      ...{ protocol, source, identity },
+      ...(answer?.result === 'opened' && { session: answer.session.id }),
+    }))
   }
 
   async #open(request: OpenRequest, onRunning?: (session: Id) => void): Promise<OpenAnswer> {
@@ -272,6 +295,7 @@ export class BrokerGate implements Gate {
     if (answer.result !== 'opened') return answer
     this.#menuHours.forget(request.identity)
     const running = this.#running.get(answer.session.id)
+    this.#steps.granted(running.id, request.protocol)
     this.#fourEyes.begin(running)
     this.#approvalEnds.add(running)
     // Covers rights that were removed while the session was being opened, before a review could see it.
@@ -303,6 +327,7 @@ export class BrokerGate implements Gate {
 
   async #hostKey({ session, key, kind }: HostKeyRequest): Promise<HostKeyAnswer> {
     const running = this.#running.get(session)
+    this.#steps.reached(session)
     // Covers rights that were removed while the session was being opened.
     const flaw = await this.#review.flawOf(running)
     if (flaw !== undefined) await this.#end(running, flaw)
@@ -375,6 +400,7 @@ export class BrokerGate implements Gate {
 
   async event<C extends ProxyEventCode>({ session, code, fields }: EventRequest<C>): Promise<void> {
     const running = this.#running.get(session)
+    if (code === 'channel.open') this.#steps.reached(session)
     let said: EventFields
     try {
       said = proxyFields(code, fields)
@@ -405,12 +431,24 @@ export class BrokerGate implements Gate {
     return await this.#options.recordings.sign(session, statement)
   }
 
-  beginRecording({ session, parts }: BeginRecordingRequest): Promise<void> {
-    return this.#options.recordings.begin(session, parts)
+  async beginRecording({ session, parts }: BeginRecordingRequest): Promise<void> {
+    const { recordings } = this.#options
+    await this.#steps.time(
+      'recording_open',
+      async () => {
+        await recordings.begin(session, parts)
+        return 'opened'
+      },
+      (result = 'failed') => ({ result, session }),
+    )
   }
 
   appendRecording({ session, offset, parts }: AppendRecordingRequest): Promise<Appended> {
-    return this.#options.recordings.append(session, offset, parts)
+    return this.#steps.time(
+      'recording_append',
+      () => this.#options.recordings.append(session, offset, parts),
+      (appended) => ({ result: appended ? 'appended' : 'failed' }),
+    )
   }
 
   endRecording({ session }: { session: string }): Promise<void> {
@@ -444,6 +482,7 @@ export class BrokerGate implements Gate {
     ended?: EndedRecording,
   ): void {
     this.#running.remove(session.id)
+    this.#steps.closed(session.id)
     const { accountId } = session.target
     // The job is stored: if it is not woken now, it looks for itself.
     if (accountId !== undefined) this.#options.secretChanges?.freed(accountId).catch(() => undefined)

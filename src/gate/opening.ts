@@ -38,6 +38,7 @@ import type { SecretChanges } from './secret-changes.ts'
 import { accessFor, hasKerberos, openSession, termsFor } from './session-access.ts'
 import { whoFields } from './sign-in-fields.ts'
 import type { SignedIn } from './signed-in.ts'
+import type { Steps } from './steps.ts'
 
 /**
  * Limits of running sessions per user and in all: a connection costs memory, files and a place at the target.
@@ -57,6 +58,7 @@ export interface OpeningOptions extends Omit<ClearanceOptions, 'store'> {
   grounds: () => Grounds
   factorDesk: Pick<FactorDesk, 'cleared'>
   secretChanges?: Pick<SecretChanges, 'settled'>
+  steps: Steps
 }
 
 /** Target that the user may open, and the limits of the user's certificate. */
@@ -320,7 +322,14 @@ export class Opening {
       ...(cleared.reason && { reason: cleared.reason }),
       usesPrivilegedPort: target.protocol === 'RLOGIN' && terms.policy.login.privilegedPort,
     }
-    const access = await accessFor(this.#options, session, terms, logon)
+    const access = await this.#options.steps.time(
+      'credential',
+      () => accessFor(this.#options, session, terms, logon),
+      (opened) => ({
+        result: opened ? 'opened' : 'failed',
+        ...{ protocol: target.protocol, identity: request.identity, session: session.id },
+      }),
+    )
     const recording = target.isRecorded ? await this.#prepareRecording(session) : undefined
     if (waitsForHostKey(found)) {
       const handOut = new HandOut(signedIn, access.credentials)

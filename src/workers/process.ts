@@ -67,6 +67,8 @@ export interface WorkerOptions {
   maxMemory: number
   /** Called when the worker takes connections, with the bounds that hold it, as it reports them. */
   onBegun: (report: CageReport) => void
+  /** Called with the longest delay of its event loop since its last answer, in milliseconds, as it reports it. */
+  onDelay?: (delayMs: number) => void
   /** Milliseconds between two pings, and for the start; defaults: see above. */
   pingMs?: number
   startMs?: number
@@ -326,7 +328,10 @@ export class SessionWorker {
         return
       case 'pong':
         // A worker cannot answer ahead.
-        if (message.number <= this.#sent) this.#answered = Math.max(this.#answered, message.number)
+        if (this.#answered < message.number && message.number <= this.#sent) {
+          this.#answered = message.number
+          this.#options.onDelay?.(message.delayMs)
+        }
         this.#delayMs = Math.max(this.#delayMs, message.delayMs)
         return
       case 'closed':

@@ -670,6 +670,7 @@ export const TIERS: readonly Tier[] = [
         ],
       },
       'src/snmp': { isPure: true, may: ['proxies/bytes', 'src/audit/events', 'src/model'] },
+      'src/tracing': { isPure: true, may: ['src/gate'] },
       'src/broker': {
         may: [
           'proxies/ssh/transport',
@@ -701,6 +702,7 @@ export const TIERS: readonly Tier[] = [
           'src/sockets',
           'src/store',
           'src/store/engine',
+          'src/tracing',
           'src/vault',
           'src/workers',
         ],

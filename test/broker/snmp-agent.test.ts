@@ -37,6 +37,7 @@ describeWithPeers('the SNMP agent', ['snmpbulkget', 'snmpget', 'snmpset', 'snmpt
   const clock = { ahead: 0 }
   const errors: Error[] = []
   let reads = 0
+  let hanging: PromiseWithResolvers<void> | undefined
   let metrics: Metrics
   let agent: SnmpAgent
   let managers: Managers
@@ -55,6 +56,7 @@ describeWithPeers('the SNMP agent', ['snmpbulkget', 'snmpget', 'snmpset', 'snmpt
       certificateEnds: () => new Map([['https', NOW / 1000 + 20.5 * 86_400]]),
       pendingApprovals: async () => {
         reads += 1
+        await hanging?.promise
         return 3
       },
     })
@@ -162,6 +164,15 @@ describeWithPeers('the SNMP agent', ['snmpbulkget', 'snmpget', 'snmpset', 'snmpt
     clock.ahead += 1001
     await managers.ask('snmpget', ...V2C, place(), ...own('Version.0'))
     expect(reads).toBeGreaterThan(before)
+  })
+
+  test('answers with the last figures while a database does not answer', async () => {
+    const pending = () => managers.ask('snmpget', ...V2C, '-Oqv', place(), ...own('ApprovalsPending.0'))
+    clock.ahead += 1001
+    hanging = Promise.withResolvers()
+    expect((await pending()).stdout).toBe('3\n')
+    hanging.resolve()
+    hanging = undefined
   })
 
   test('takes SHA-512 with AES-256, too', async () => {

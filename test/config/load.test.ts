@@ -451,6 +451,11 @@ describe('a fault', () => {
     ['a key twice', 'log: {}\nlog: {}', ':2: map keys must be unique'],
     ['no YAML', 'listen: [', ':1: flow sequence'],
     ['a lone dash', 'log: { level: info, file: - }', 'write "-" in quotes'],
+    [
+      'traces in clear text to another machine',
+      'traces: { endpoint: "http://collector:4318/v1/traces" }',
+      ':1: traces.endpoint: expected https://, got http://collector:4318/v1/traces',
+    ],
     ['an agent that answers nobody', 'snmp: { agent: {} }', ':1: snmp.agent: expected v2c, v3 or both'],
     [
       'a community that is guessed',

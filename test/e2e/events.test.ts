@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
 import { EVENTS, type EventCode, TRAP_CODES } from '../../src/audit/events/catalogue.ts'
+import { traceIdOf } from '../../src/tracing/otlp.ts'
 import { startReceivers } from '../notifications/receivers.ts'
 import { type ApiAnswer, callApi, metricsOf, startBroker } from '../peers/broker.ts'
 import { startManagers } from '../peers/net-snmp.ts'
@@ -17,6 +18,7 @@ import { describeWithPeers } from '../peers/program.ts'
 import { type Rsyslog, type SyslogMessage, startRsyslog } from '../peers/rsyslog.ts'
 import { type Notification, type Snmptrapd, startSnmptrapd } from '../peers/snmptrapd.ts'
 import { type Sshd, startSshd } from '../peers/sshd.ts'
+import { type Collector, startCollector } from '../tracing/collector.ts'
 import { until } from '../until.ts'
 import { type Bastion, type SessionRow, startBastion } from './bastion.ts'
 
@@ -34,11 +36,13 @@ describeWithPeers('events', PEERS, () => {
   let dataFolder: string
   let deadPort: number
   let agentPort: number
+  let collector: Collector
   /** The session of the first test. */
   let session: string
 
   const sinks = () => ({
     syslog: ['udp', 'tcp'].map((transport) => ({ host: '127.0.0.1', port: rsyslog.port, transport })),
+    traces: { endpoint: collector.endpoint },
     snmp: {
       agent: { port: agentPort, v2c: { community: 'figures-please' } },
       traps: [{ host: '127.0.0.1', port: trapd.port, version: '2c', community: trapd.community }],
@@ -51,6 +55,7 @@ describeWithPeers('events', PEERS, () => {
       freePort(),
       freePort(),
     ])
+    collector = await startCollector()
     dataFolder = mkdtempSync(join(tmpdir(), 'sallyport-data-'))
     bastion = await startBastion({
       credential: 'password',
@@ -64,6 +69,7 @@ describeWithPeers('events', PEERS, () => {
     await bastion.stop()
     await rsyslog.stop()
     await trapd.stop()
+    await collector.stop()
     rmSync(dataFolder, { recursive: true, force: true })
   })
 
@@ -386,6 +392,18 @@ describeWithPeers('events', PEERS, () => {
     expect(value('sallyport_checkouts_total{result="denied"}')).toBe(1)
     const sizes = (await bastion.events('recording.sealed')).map(({ size }) => Number(size))
     expect(value('sallyport_recording_bytes_total')).toBe(sizes.reduce((sum, size) => sum + size, 0))
+    expect(
+      value('sallyport_sign_in_duration_seconds_count{protocol="SSH",result="accepted"}'),
+    ).toBeGreaterThan(0)
+    const opened = '{protocol="SSH",result="opened"}'
+    expect(value(`sallyport_session_authorization_duration_seconds_count${opened}`)).toBe(
+      await count('session.open'),
+    )
+    const connected = 'sallyport_target_connect_duration_seconds_count{protocol="SSH",result="connected"}'
+    expect(value(connected)).toBeGreaterThan(0)
+    expect(value('sallyport_recording_lag_seconds_count{result="appended"}')).toBeGreaterThan(0)
+    expect(value('sallyport_eventloop_delay_seconds_count{process="broker"}')).toBeGreaterThan(0)
+    expect(value('sallyport_eventloop_delay_seconds_count{process="worker"}')).toBeGreaterThan(0)
     // No series has a user, a target or a session.
     for (const name of ['ops1', 'srv1', 'ghost', session]) expect(text).not.toContain(name)
   })
@@ -405,6 +423,26 @@ describeWithPeers('events', PEERS, () => {
     } finally {
       managers.remove()
     }
+  })
+
+  test('a collector gets a trace of each opening, which has the id of its session', async () => {
+    const connected = await until('a trace of the first session', () =>
+      collector
+        .spans()
+        .find((span) => span.traceId === traceIdOf(session) && span.name === 'session opening'),
+    )
+    expect(connected.status.code).toBe(1)
+    const steps = collector.spans().filter(({ traceId }) => traceId === traceIdOf(session))
+    expect(steps.map(({ name }) => name).sort()).toEqual([
+      ...['accept', 'authorization', 'credential', 'recording_open', 'session opening', 'sign_in'],
+      'target_connect',
+    ])
+    for (const { startTimeUnixNano, endTimeUnixNano, parentSpanId } of steps) {
+      expect(BigInt(startTimeUnixNano) <= BigInt(endTimeUnixNano)).toBe(true)
+      expect(BigInt(startTimeUnixNano) >= BigInt(connected.startTimeUnixNano)).toBe(true)
+      expect([undefined, connected.spanId]).toContain(parentSpanId)
+    }
+    expect(collector.text()).not.toMatch(/ops1|srv1/)
   })
 
   test('session workers that die: each is told, and the third in a row is an alert', async () => {

@@ -7,7 +7,7 @@ import { findProgram, type ProgramName } from './program.ts'
 import { baseMibs, MIB_FOLDER } from './snmptrapd.ts'
 
 export interface Managers {
-  /** Runs a program: it asks once, and waits two seconds for each answer. */
+  /** Runs a program, which asks once and waits half a minute for each answer unless `args` has another `-t`. */
   ask(program: ProgramName, ...args: string[]): Promise<RunResult>
   remove(): void
 }
@@ -23,7 +23,7 @@ export function startManagers(): Managers {
     SNMPCONFPATH: persistent,
   }
   return {
-    ask: (program, ...args) => run(findProgram(program), ['-t', '2', '-r', '0', ...args], { env }),
+    ask: (program, ...args) => run(findProgram(program), ['-t', '30', '-r', '0', ...args], { env }),
     remove() {
       for (const folder of [mibs, persistent]) rmSync(folder, { recursive: true, force: true })
     },
