@@ -9,17 +9,20 @@ import { type Command, UsageError } from './commands/command.ts'
 import { configPath } from './commands/config-path.ts'
 import { plain } from './commands/output.ts'
 import { withholdFromCoreDumps } from './host/process-memory.ts'
+import { nameProcess } from './host/process-name.ts'
 
 // Node cuts small buffers from a pool of 64 KiB, which stays in memory as long as any of them: the few that a
 // session keeps (names of versions, keys, tags) cost it 36 KiB, and each lies beside other users' data.
 Buffer.poolSize = 0
 withholdFromCoreDumps()
+nameProcess()
 
 async function main(name: string | undefined, args: string[]): Promise<number> {
   if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
     process.stdout.write(`${await usage(undefined)}\n`)
     return name === undefined ? 2 : 0
   }
+  if (name === '--version') return await main('version', args)
   if (!isCommand(name)) throw new UsageError(`there is no command ${JSON.stringify(name)}`)
   const command = await COMMANDS[name]!()
   const { values, positionals, tokens } = parse(command, args)

@@ -59,7 +59,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/identity/{certificate,chain,external,host-certificate,person-keys,public-key,revocation}.test.ts',
     'test/pages/**/*.test.ts',
     'test/peers/**/*.test.ts',
-    'test/host/{log-pipe,process-memory}.test.ts',
+    'test/host/{log-pipe,process-memory,supervisor}.test.ts',
     'test/proxies/**/{clients,programs,servers,viewers}.test.ts',
     'test/proxies/rotation/**/*.test.ts',
     'test/proxies/rdp/connection.test.ts',
