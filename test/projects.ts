@@ -58,6 +58,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/notifications/receivers.test.ts',
     'test/identity/{certificate,chain,external,host-certificate,person-keys,public-key,revocation}.test.ts',
     'test/pages/**/*.test.ts',
+    'test/packaging/**/*.test.ts',
     'test/peers/**/*.test.ts',
     'test/host/{log-pipe,process-memory,supervisor}.test.ts',
     'test/proxies/**/{clients,programs,servers,viewers}.test.ts',
