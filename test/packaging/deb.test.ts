@@ -135,7 +135,7 @@ test(
       kept: '# of the administrator',
       mode: '600',
       upgrade: 'systemctl --system daemon-reload,deb-systemd-invoke try-restart sallyport.service,',
-      removed: expect.stringContaining('sallyport.yaml /var/lib/sallyport: sallyport.db'),
+      removed: '/etc/sallyport: sallyport.yaml  /var/lib/sallyport: sallyport.db ',
       stopped: expect.stringContaining('deb-systemd-invoke stop sallyport.service,'),
       purged: '',
       user: 'sallyport',
