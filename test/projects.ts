@@ -45,7 +45,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/bin/**/*.test.ts',
     'test/broker/{metrics,takeover}.test.ts',
     'test/config/bind-error.test.ts',
-    'test/commands/{manual,session-workers}.test.ts',
+    'test/commands/{doctor,manual,receivers-check,session-workers}.test.ts',
     'test/confine/cage.test.ts',
     'test/contents/follower.test.ts',
     'test/control/control.test.ts',

@@ -23,17 +23,18 @@ import { placeText } from '../model/database.ts'
 import { openBucket } from '../recording-service/bucket.ts'
 import { databaseFault } from '../store/open.ts'
 import { certificates } from './certificates.ts'
+import { clock } from './clock-check.ts'
 import { type Command, expectNoWords } from './command.ts'
 import { crypto } from './crypto-check.ts'
 import type { Finding } from './finding.ts'
 import { plain } from './output.ts'
+import { receivers } from './receivers-check.ts'
 import { sessionWorkers } from './session-workers.ts'
 
-/** With an earlier clock the broker would show certificates and signatures that clients reject. */
-const EARLIEST_CLOCK = Date.UTC(2026, 0, 1)
-
 export const check: Command = {
-  synopsis: [['check [--json]', 'check configuration, ports, store, keys, disk and clock']],
+  synopsis: [
+    ['check [--json]', 'check configuration, ports, store, keys, disk, clock and receivers of events'],
+  ],
   options: { json: { type: 'boolean' } },
   async run({ config: file, options, words }) {
     expectNoWords('check', words)
@@ -49,7 +50,8 @@ export const check: Command = {
   },
 }
 
-async function look(file: string): Promise<Finding[]> {
+/** Returns what is found, from the configuration on. */
+export async function look(file: string): Promise<Finding[]> {
   let config: Config
   try {
     config = loadConfig(file)
@@ -60,7 +62,7 @@ async function look(file: string): Promise<Finding[]> {
   const running = runningHolder(join(config.dataDir, 'sallyport.pid'))
   return [
     { level: 'ok', subject: 'configuration', text: config.file },
-    clock(),
+    ...(await clock(config)),
     crypto(),
     ...(await ports(config, running)),
     ...certificates(config, Date.now()),
@@ -72,21 +74,12 @@ async function look(file: string): Promise<Finding[]> {
     await sessionWorkers(config),
     disk(config),
     ...(await objectStore(config)),
+    ...(await receivers(config)),
     ...recipients(config),
     ...authorities(config),
     ...hostCertificates(config),
     ...hostTrust(config),
   ]
-}
-
-function clock(): Finding {
-  const now = new Date()
-  const sane = now.getTime() > EARLIEST_CLOCK
-  return {
-    level: sane ? 'ok' : 'error',
-    subject: 'clock',
-    text: `${now.toISOString()}${sane ? '' : ': set the clock'}`,
-  }
 }
 
 async function ports({ listen }: Config, running: number | undefined): Promise<Finding[]> {

@@ -1,5 +1,5 @@
 /**
- * What a supervisor is sent about this process: sd_notify(3), for a unit of systemd with `Type=notify`. Node has no
+ * Messages to a supervisor about this process: sd_notify(3), for a unit of systemd with `Type=notify`. Node has no
  * datagrams of Unix sockets, so these go by system calls.
  */
 import { Buffer } from 'node:buffer'

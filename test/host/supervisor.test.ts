@@ -1,4 +1,4 @@
-/** What a supervisor receives: a datagram socket of Python is at the other end. */
+/** Messages to a supervisor: a datagram socket of Python is at the other end. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
