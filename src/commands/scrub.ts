@@ -16,6 +16,9 @@ const BEARER = /\b(bearer|basic|negotiate|token)\s+[\w+/=.~-]{8,}/gi
 const NAMED =
   /((?:password|passphrase|passwd|secret|community|token|cookie|authorization|private_?key|api_?key)[\w-]*\\?["']?\s*[:=]\s*)(\\?"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s,;&}]+)/gi
 
+/** As the first start prints it. */
+const PRINTED = /(\bpassword (?:of \S+ )?(?:is )?)[\w-]{16,}/g
+
 /** Returns the text without these secrets, and without what looks like one. */
 export function scrubbed(text: string, secrets: readonly string[]): string {
   const known = secrets.flatMap((secret) => [
@@ -31,6 +34,7 @@ export function scrubbed(text: string, secrets: readonly string[]): string {
     .replace(IN_URL, `$1${MASK}`)
     .replace(BEARER, `$1 ${MASK}`)
     .replace(NAMED, `$1"${MASK}"`)
+    .replace(PRINTED, `$1${MASK}`)
 }
 
 /** Returns the secrets of the configuration as texts. */

@@ -46,6 +46,10 @@ test('it has what support asks for, and none of the secrets of configuration, fi
     { level: 'warn', message: `ldap://cn=x:${canaries.plain('a password in a URL')}@host/` },
     { level: 'warn', message: `Authorization: Bearer ${canaries.plain('a token')}` },
     { level: 'warn', message: `-----BEGIN OPENSSH PRIVATE KEY-----\n${canaries.plain('a key')}\n-----END` },
+    {
+      level: 'info',
+      message: `admin was created with the password ${canaries.plain('a printed one')} (shown`,
+    },
     { level: 'warn', message: `passphrase=${canaries.plain('a passphrase')}&x=1` },
   ]
   writeFileSync(log, lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
