@@ -15,6 +15,7 @@ import { ChangeError, type PluginTarget, timedOut } from './plugin.ts'
 import { PLUGINS } from './plugins.ts'
 
 const cage = settle()
+process.title = 'secret-changer'
 const socket = new Socket({ fd: MESSAGES_DESCRIPTOR, readable: true, writable: true })
 const reader = new MessageReader()
 

@@ -29,6 +29,8 @@ import { GateClient } from './gate-client.ts'
 
 // Before anything of a client is read.
 const cage = settle()
+// In ps and top. It does not contain the broker's name: a signal to that one by its name would cut the sessions off.
+process.title = 'session-worker'
 const opened = await openUrgentData()
 const urgent = 'urgent' in opened ? opened.urgent : WITHOUT_URGENCY
 const slack = await Slack.open()

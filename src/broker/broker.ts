@@ -27,6 +27,7 @@ import { explainBindError } from '../config/bind-error.ts'
 import { configChanges } from '../config/changes.ts'
 import type { Config, ListenAddress } from '../config/config.ts'
 import { exposedFiles } from '../config/exposure.ts'
+import { portFault } from '../config/ports.ts'
 import { Follower } from '../contents/follower.ts'
 import { contentMode, prepareContents } from '../contents/open.ts'
 import { ContentThread } from '../contents/thread.ts'
@@ -110,6 +111,8 @@ export interface BrokerOptions {
   adminPassword?: string
   /** Shows a line to the person who starts the broker: an address, or a new password. */
   say: (line: string) => void
+  /** Called when the broker begins to end, with the reason. */
+  onStopping?: (reason: string) => void
   /** Set to replace a broker that runs on the data folder. */
   takeover?: Takeover
 }
@@ -122,6 +125,8 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const hold = await Hold.open(config.dataDir, options.takeover)
   let broker: Broker | undefined
   try {
+    // The broker that is replaced has them still.
+    if (!options.takeover) await requirePorts(config)
     const foundation = await openFoundation(config, (name, server, error) =>
       options.logger.warn({ name, server, error: error.message }, 'a server of sign-in did not answer'),
     )
@@ -132,6 +137,14 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     if (broker) await broker.abort()
     else hold.release()
     throw error
+  }
+}
+
+/** Throws if a port cannot be bound: a start that fails makes no administrator, whose password is shown only once. */
+async function requirePorts({ listen }: Config): Promise<void> {
+  for (const [name, address] of Object.entries(listen)) {
+    const fault = await portFault(name, address)
+    if (fault !== undefined) throw new Error(fault)
   }
 }
 
@@ -1000,6 +1013,7 @@ export class Broker {
    */
   async stop(reason: string, graceMs: number = this.#options.config.shutdownGrace): Promise<void> {
     if (this.#state === 'serving') this.#state = 'draining'
+    if (!this.#stopping) this.#options.onStopping?.(reason)
     void this.#gate.drain('the bastion is stopping, try again later')
     const drained = this.#fronts?.drain(graceMs, reason)
     this.#stopping ??= this.#stop(drained, reason)

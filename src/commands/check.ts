@@ -1,9 +1,7 @@
 /** `sallyport check`: whether the broker would start here, and what is unwise. One line per finding. */
 import { randomUUID } from 'node:crypto'
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
-import { nativeCryptoAvailable, requirePatchedSsh2 } from '../../proxies/ssh/transport/ssh2.ts'
 import { recipientFault } from '../../recordings/container/keys.ts'
 import { jsonLine } from '../../recordings/decode/frames/payload.ts'
 import { verifyStored } from '../audit/verify-stored.ts'
@@ -12,10 +10,10 @@ import { openFoundation } from '../broker/foundation.ts'
 import { openHostTrust } from '../broker/host-trust.ts'
 import { openHostCertificates, validityOf } from '../broker/own-certificates.ts'
 import { wideBalancers } from '../config/balancers.ts'
-import { explainBindError } from '../config/bind-error.ts'
 import type { Config } from '../config/config.ts'
 import { exposedFiles } from '../config/exposure.ts'
 import { ConfigError, loadConfig } from '../config/load.ts'
+import { portFault } from '../config/ports.ts'
 import { runningHolder } from '../host/data-folder.ts'
 import { publicHostKeys } from '../host/front-files.ts'
 import { withholdFromCoreDumps } from '../host/process-memory.ts'
@@ -25,16 +23,18 @@ import { placeText } from '../model/database.ts'
 import { openBucket } from '../recording-service/bucket.ts'
 import { databaseFault } from '../store/open.ts'
 import { certificates } from './certificates.ts'
+import { clock } from './clock-check.ts'
 import { type Command, expectNoWords } from './command.ts'
+import { crypto } from './crypto-check.ts'
 import type { Finding } from './finding.ts'
 import { plain } from './output.ts'
+import { receivers } from './receivers-check.ts'
 import { sessionWorkers } from './session-workers.ts'
 
-/** With an earlier clock the broker would show certificates and signatures that clients reject. */
-const EARLIEST_CLOCK = Date.UTC(2026, 0, 1)
-
 export const check: Command = {
-  synopsis: [['check [--json]', 'check configuration, ports, store, keys, disk and clock']],
+  synopsis: [
+    ['check [--json]', 'check configuration, ports, store, keys, disk, clock and receivers of events'],
+  ],
   options: { json: { type: 'boolean' } },
   async run({ config: file, options, words }) {
     expectNoWords('check', words)
@@ -50,7 +50,8 @@ export const check: Command = {
   },
 }
 
-async function look(file: string): Promise<Finding[]> {
+/** Returns what is found, from the configuration on. */
+export async function look(file: string): Promise<Finding[]> {
   let config: Config
   try {
     config = loadConfig(file)
@@ -61,7 +62,7 @@ async function look(file: string): Promise<Finding[]> {
   const running = runningHolder(join(config.dataDir, 'sallyport.pid'))
   return [
     { level: 'ok', subject: 'configuration', text: config.file },
-    clock(),
+    ...(await clock(config)),
     crypto(),
     ...(await ports(config, running)),
     ...certificates(config, Date.now()),
@@ -73,36 +74,12 @@ async function look(file: string): Promise<Finding[]> {
     await sessionWorkers(config),
     disk(config),
     ...(await objectStore(config)),
+    ...(await receivers(config)),
     ...recipients(config),
     ...authorities(config),
     ...hostCertificates(config),
     ...hostTrust(config),
   ]
-}
-
-function clock(): Finding {
-  const now = new Date()
-  const sane = now.getTime() > EARLIEST_CLOCK
-  return {
-    level: sane ? 'ok' : 'error',
-    subject: 'clock',
-    text: `${now.toISOString()}${sane ? '' : ': set the clock'}`,
-  }
-}
-
-function crypto(): Finding {
-  try {
-    requirePatchedSsh2()
-  } catch (error) {
-    return { level: 'error', subject: 'crypto', text: (error as Error).message }
-  }
-  if (nativeCryptoAvailable())
-    return { level: 'ok', subject: 'crypto', text: "ssh2's native binding is in use" }
-  return {
-    level: 'warning',
-    subject: 'crypto',
-    text: "ssh2's native binding is missing: SSH runs at less than half its speed; install g++, make and python3, then remove node_modules and start again",
-  }
 }
 
 async function ports({ listen }: Config, running: number | undefined): Promise<Finding[]> {
@@ -117,22 +94,10 @@ async function ports({ listen }: Config, running: number | undefined): Promise<F
       })
       continue
     }
-    const error = await tryToBind(address.host, address.port)
-    findings.push(
-      error
-        ? { level: 'error', subject: name, text: explainBindError(error, name, address) }
-        : { level: 'ok', subject: name, text: where },
-    )
+    const text = await portFault(name, address)
+    findings.push({ level: text === undefined ? 'ok' : 'error', subject: name, text: text ?? where })
   }
   return findings
-}
-
-function tryToBind(host: string, port: number): Promise<NodeJS.ErrnoException | undefined> {
-  return new Promise((resolve) => {
-    const server = createServer()
-    server.once('error', resolve)
-    server.listen({ host, port }, () => server.close(() => resolve(undefined)))
-  })
 }
 
 async function data(config: Config): Promise<Finding[]> {

@@ -26,11 +26,12 @@ export async function commandLine([name, ...args]: string[], outputs: Outputs): 
   }
 }
 
-async function run(name: string | undefined, args: string[], { out }: Outputs): Promise<number> {
+async function run(name: string | undefined, args: string[], { out }: Pick<Outputs, 'out'>): Promise<number> {
   if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
     out(`${await usage(undefined)}\n`)
     return name === undefined ? 2 : 0
   }
+  if (name === '--version') return await run('version', args, { out })
   if (!isCommand(name)) throw new UsageError(`there is no command ${JSON.stringify(name)}`)
   const command = await COMMANDS[name]!()
   const { values, positionals, tokens } = parse(command, args)

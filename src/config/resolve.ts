@@ -24,6 +24,7 @@ import type {
   VncListen,
 } from './config.ts'
 import { DatabaseUrlError, readDatabaseUrl } from './database-url.ts'
+import { sharedPorts } from './ports.ts'
 import { type ConfigFile, MAX_BANNER } from './schema.ts'
 import { parseDuration, parseSize } from './units.ts'
 import type { SecretSource } from './values.ts'
@@ -458,7 +459,8 @@ export function resolveConfig(
       file: content.log.file === '-' ? '-' : resolver.path(content.log.file),
     },
   }
-  return { config: { ...config, secretFiles: [...resolver.secretFiles] }, problems: resolver.problems }
+  const problems = [...resolver.problems, ...sharedPorts(config.listen)]
+  return { config: { ...config, secretFiles: [...resolver.secretFiles] }, problems }
 }
 
 /** Returns the origin of a host's port of HTTPS. */

@@ -103,6 +103,12 @@ export async function databaseFault(place: PostgresPlace): Promise<string | unde
   return await probePostgres(place, MIGRATIONS)
 }
 
+/** Returns the time of a server's clock in milliseconds. @throws StoreError if it cannot be asked */
+export async function databaseClock(place: PostgresPlace): Promise<number> {
+  const { postgresClock } = await import('./postgres/open.ts')
+  return await postgresClock(place)
+}
+
 function openSqlite({ path }: SqliteOptions, newId: () => string, now: () => number): Store {
   // SQLite would create it with the umask's mode; its -wal and -shm files get the mode of the database.
   closeSync(openSync(path, 'a', 0o600))

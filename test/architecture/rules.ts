@@ -720,6 +720,7 @@ export const TIERS: readonly Tier[] = [
           'src/audit',
           'src/audit/events',
           'src/audit/journal',
+          'src/audit/sinks',
           'src/backup',
           'src/broker',
           'src/config',

@@ -515,3 +515,28 @@ describe('a fault', () => {
     expect(() => parse(bomb.join('\n'))).toThrow(ConfigError)
   })
 })
+
+describe('two listeners on one port', () => {
+  test.each([
+    ['the same address', '{ ssh: { port: 22 }, vnc: { port: 22 } }'],
+    ['all addresses and one of them', '{ ssh: { port: 22 }, metrics: { host: 127.0.0.1, port: 22 } }'],
+    [
+      'all of IPv4 and one of them',
+      '{ ssh: { host: 0.0.0.0, port: 22 }, rdp: { host: 192.0.2.1, port: 22 } }',
+    ],
+  ])('are a fault with the line: %s', (_name, listen) => {
+    expect(problems(`listen: ${listen}`)).toEqual([
+      expect.stringMatching(
+        /:1: listen\.\w+\.port: expected a port of its own, got 22, which listen\.ssh has too$/,
+      ),
+    ])
+  })
+
+  test('are none on different addresses, or where the system chooses', () => {
+    const apart = '{ ssh: { host: 127.0.0.1, port: 22 }, vnc: { host: 192.0.2.1, port: 22 } }'
+    expect(problems(`listen: ${apart}`)).toEqual([])
+    expect(problems('listen: { ssh: { port: 0 }, vnc: { port: 0 } }')).toEqual([])
+    const families = "{ ssh: { host: 0.0.0.0, port: 22 }, vnc: { host: '::1', port: 22 } }"
+    expect(problems(`listen: ${families}`)).toEqual([])
+  })
+})

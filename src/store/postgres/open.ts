@@ -95,6 +95,15 @@ export async function probePostgres(
   )
 }
 
+/** Returns the time of the server's clock in milliseconds. @throws StoreError if it cannot be asked */
+export async function postgresClock(place: PostgresPlace): Promise<number> {
+  return await once(place, new Primary(place), async (client) => {
+    const question = 'select (extract(epoch from clock_timestamp()) * 1000)::float8 as now'
+    const { rows } = await client.query<{ now: number }>(question)
+    return rows[0]!.now
+  })
+}
+
 /** Returns the settings of a database that has some. @throws StoreError if it is no broker's to use */
 async function usedSettings(client: pg.Client): Promise<KnownSettings> {
   const { rows } = await client.query<{ name: string; value: Uint8Array }>('select name, value from settings')
