@@ -69,8 +69,10 @@ describeWithPeers('provisioning by SCIM', ['slapd', 'sshd', 'curl'], () => {
 
   const open = async (name: string) => {
     const user = `${name}@corp+${bastion.account.name}@srv1`
-    const once = { method: 'keyboard-interactive', options: ['NumberOfPasswordPrompts=1'] }
-    const login = bastion.login({ user, password: PASSWORD, ...once })
+    const login = bastion.login({
+      ...{ user, password: PASSWORD, method: 'keyboard-interactive' },
+      options: ['NumberOfPasswordPrompts=1'],
+    })
     const terminal = sshTerminal(bastion.home, login, [], { typed: true })
     await terminal.expect('assword: ')
     terminal.send(`${PASSWORD}\r`)
