@@ -22,6 +22,8 @@ const driving = (name: ProjectName, { isolate = true } = {}) => ({
 export default defineConfig({
   test: {
     pool: 'forks',
+    // Node runs the sources by itself, and keeps what it compiled: a fifth less time than through vite.
+    experimental: { viteModuleRunner: false },
     sequence: { sequencer: LongestFirst },
     // A slow machine fails no test: the limits end what hangs.
     testTimeout: 120_000,

@@ -118,8 +118,9 @@ export function migrate(
   database.exec(
     'create table if not exists schema_migrations (version integer primary key, applied integer not null) strict',
   )
-  requireKnown(recordedVersion(database), migrations)
-  for (const migration of migrations) {
+  const before = recordedVersion(database)
+  requireKnown(before, migrations)
+  for (const migration of migrations.filter(({ version }) => version > before)) {
     database.exec('begin immediate')
     try {
       // Read the version again under the write lock: another process may have started at the same moment.

@@ -78,7 +78,8 @@ test('passwords with arrow keys in them, suspended programs and pagers end no se
   const { terminal, say } = await shell()
   await say('read -s -p "Password: " x; echo\r', /[^"]Password: /)
   await say('Sup3r\x1b[DSecret\t\r')
-  await say('sleep 60\r', 'sleep 60\r\n')
+  // A shell that has not begun the program yet would take the key itself.
+  await say(`sh -c 'echo begun; exec sleep 60'\r`, /\rbegun\r\n/)
   await say('\x1a', /Stopped[^\n]*\n[^\n]*ready\$ /)
   await say('kill %1; seq 100 | less\r', ':')
   await say('\x1b[B q')
@@ -87,7 +88,12 @@ test('passwords with arrow keys in them, suspended programs and pagers end no se
   expect(await terminal.exit()).toBe(0)
   const { id } = await ended()
   const objects = (await commandsOf(id)).map(({ object }) => object)
-  expect(objects.slice(-4)).toEqual(['sleep 60', 'kill %1; seq 100 | less', 'echo after', 'exit'])
+  expect(objects.slice(-4)).toEqual([
+    `sh -c 'echo begun; exec sleep 60'`,
+    'kill %1; seq 100 | less',
+    'echo after',
+    'exit',
+  ])
   expect(bastion.broker.log()).not.toContain('Sup3r')
 })
 

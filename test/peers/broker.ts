@@ -12,6 +12,7 @@ import { isOnPostgres, testDatabase } from './databases.ts'
 import { type Daemon, freePort, run, startDaemon } from './process.ts'
 import { findProgram } from './program.ts'
 import { layRsaHostKey } from './rsa-host-key.ts'
+import { layStartedData } from './started-data.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 const READY_TIMEOUT_MS = 30_000
@@ -20,7 +21,7 @@ const BIND_ATTEMPTS = 3
 const QUIET = '--disable-warning=ExperimentalWarning'
 /** Environment variable with the program that the tests start: a build of the present sources. */
 export const PROGRAM = 'SALLYPORT_TEST_PROGRAM'
-const MAIN = [QUIET, process.env[PROGRAM] ?? join(ROOT, 'src', 'main.ts')]
+const main = (): string[] => [QUIET, process.env[PROGRAM] ?? join(ROOT, 'src', 'main.ts')]
 const INSTALLED = [QUIET, join(ROOT, 'bin', 'sallyport.js')]
 
 export const ADMIN_PASSWORD = 'correct horse battery staple'
@@ -106,7 +107,7 @@ export function metricsOf({ ports }: Pick<Broker, 'ports'>): Promise<string> {
 
 /** Returns the command line of `sallyport ARGS`, for `run`. */
 export function sallyportCommand(args: string[]): [string, string[]] {
-  return [process.execPath, [...MAIN, ...args]]
+  return [process.execPath, [...main(), ...args]]
 }
 
 /**
@@ -127,6 +128,7 @@ export async function startBroker(options: BrokerOptions = {}): Promise<Broker> 
 async function startOnce(options: BrokerOptions): Promise<Broker> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-broker-'))
   const dataFolder = options.dataFolder ?? join(folder, 'data')
+  if (options.env === undefined) layStartedData(dataFolder, options.config ?? {})
   layRsaHostKey(dataFolder)
   const { terminals, vnc, rdp } = options
   const ports = options.ports ?? {
@@ -163,7 +165,7 @@ async function startOnce(options: BrokerOptions): Promise<Broker> {
     ...options.config,
   }
   writeFileSync(configFile, stringify(config))
-  const program = options.asInstalled ? INSTALLED : MAIN
+  const program = options.asInstalled ? INSTALLED : main()
   const args = [...program, 'serve', '--config', configFile, ...(options.flags ?? [])]
   const env = { ...process.env, SALLYPORT_ADMIN_PASSWORD: ADMIN_PASSWORD, ...options.env }
   let daemon: Daemon

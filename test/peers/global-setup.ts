@@ -4,16 +4,17 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { builtProgram } from '../../bin/built.mjs'
-import { PROGRAM } from './broker.ts'
+import { PROGRAM, startBroker } from './broker.ts'
 import { PORT_CLAIMS } from './process.ts'
 import { makeRsaHostKey } from './rsa-host-key.ts'
+import { makeStartedData } from './started-data.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 
 /**
  * Called by vitest before the first test file, once for each project. Returns a function for after the last.
  */
-export default function setup(): (() => void) | undefined {
+export default async function setup(): Promise<(() => void) | undefined> {
   if (process.env[PORT_CLAIMS] !== undefined) return undefined
   installPrograms()
   // The tests start hundreds of brokers and commands: a build starts in half the time of the sources.
@@ -23,7 +24,9 @@ export default function setup(): (() => void) | undefined {
   const claims = mkdtempSync(join(tmpdir(), 'sallyport-ports-'))
   process.env[PORT_CLAIMS] = claims
   const removeKey = makeRsaHostKey()
+  const removeData = await makeStartedData(async (dataFolder) => (await startBroker({ dataFolder })).stop)
   return () => {
+    removeData()
     removeKey()
     rmSync(claims, { recursive: true, force: true })
   }
