@@ -274,7 +274,7 @@ export class Identities {
           : await this.#byServers(place, request, password)
       const step = first && (await this.#withFactors(first, request.source, required))
       if (step && isOfBrowser(place)) {
-        // Nobody has looked at the password: the browser alone proves the person.
+        // Leaves out the password, which was not checked: the browser alone proves the person.
         const inBrowser = { ...request, proof: { method: 'browser' } as const }
         return await this.#settle(step, attempt, this.#dialogueOf(inBrowser, place))
       }

@@ -60,6 +60,7 @@ describeWithPeers('a person of a provider', PEERS, () => {
     await broker.must('POST', '/externalauths', {
       authentication_name: 'login',
       type: 'OIDC',
+      timeout: 60,
       client_secret: CLIENT_SECRET,
       oidc: {
         issuer: peer.issuer,

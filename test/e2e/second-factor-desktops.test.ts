@@ -185,7 +185,7 @@ describeWithPeers('a one-time code', [...VIEWERS, 'xdotool', 'oathtool', 'zbarim
       browser = new Browser((origin) => (origin === site ? own : peer.ca))
       const oidc = { issuer: peer.issuer, client_id: 'bastion', user_claim: 'preferred_username' }
       await broker.must('POST', '/externalauths', {
-        ...{ authentication_name: 'login', type: 'OIDC', client_secret: CLIENT_SECRET },
+        ...{ authentication_name: 'login', type: 'OIDC', timeout: 60, client_secret: CLIENT_SECRET },
         oidc: { ...oidc, ca_certificates: peer.ca },
       })
       await broker.must('POST', '/authdomains', {

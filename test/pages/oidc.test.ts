@@ -42,6 +42,7 @@ beforeAll(async () => {
   await must('/externalauths', {
     authentication_name: 'login',
     type: 'OIDC',
+    timeout: 60,
     client_secret: CLIENT_SECRET,
     oidc: {
       issuer: peer.issuer,
@@ -90,7 +91,7 @@ test('the way of the last time stands first, and is marked', async () => {
   const order = async () => {
     const { text } = await browser.get('/signin')
     const places = [text.indexOf('<input id="user"'), text.indexOf('href="/signin/oidc/login')]
-    return [places[0]! < places[1]! ? 'password' : 'provider', text.includes('Last used')]
+    return [places[0]! < places[1]! ? 'password' : 'provider', text.includes('used last')]
   }
   expect(await order()).toEqual(['password', false])
   await atProvider(browser)

@@ -6,12 +6,14 @@ import { IssuerError } from '../../../../src/identity/methods/oidc/issuer.ts'
 import { ATTEMPT_MS, type Finished } from '../../../../src/identity/oidc-sign-ins.ts'
 import { ProviderCheck } from '../../../../src/identity/provider-check.ts'
 import { CLIENT_SECRET, type LoginProvider, startLogins } from '../../../peers/oidc/logins.ts'
-import { BROWSER, redirectUri, startWorld, type World } from './world.ts'
+import { BROWSER, PATIENCE_MS, redirectUri, startWorld, type World } from './world.ts'
 
 const SECRET = { client_secret: CLIENT_SECRET }
 const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const privateKey = pair.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 const jwks = { keys: [{ ...pair.publicKey.export({ format: 'jwk' }), kid: 'own', alg: 'ES256', use: 'sig' }] }
+/** What a silent provider may take. */
+const SHORT_MS = 300
 const redirect_uris = ['one', 'two', 'corp'].map(redirectUri)
 
 let peer: LoginProvider
@@ -219,16 +221,9 @@ test.each([
   ['/jwks', 500],
   ['/jwks', 'silence'],
 ] as const)('a provider whose %s returns %s is away, which counts as no failure', async (at, status) => {
-  await world.close()
-  world = await startWorld(1000)
   await world.provider('one', peer, {}, {}, SECRET)
   const parameters = await answered(await begin())
-  // Keys are read anew by another method.
-  const { options } = (await world.temp.store.externalAuths.find('one'))!
-  await world.temp.store.externalAuths.update((await world.temp.store.externalAuths.find('one'))!.id, {
-    description: `${at} ${status}`,
-    options,
-  } as never)
+  await world.within('one', status === 'silence' ? SHORT_MS : PATIENCE_MS - 1)
   peer.fault = (path) => (path === at ? status : undefined)
   const finished = await world.signIns.finish('one', parameters, BROWSER)
   expect(finished).toMatchObject({ result: 'ended', outcome: { result: 'unavailable', server: 'one' } })
@@ -249,10 +244,9 @@ test('a provider that is away at the beginning, or a client without its secret, 
 test.each([500, 302, 'silence'] as const)(
   'a provider whose metadata are %s is away, at the beginning and for a logout',
   async (status) => {
-    await world.close()
-    world = await startWorld(1000)
     peer.fault = (path) => (path === '/.well-known/openid-configuration' ? status : undefined)
     await world.provider('one', peer, {}, {}, SECRET)
+    if (status === 'silence') await world.within('one', SHORT_MS)
     const ended: unknown[] = []
     const header = Buffer.from('{"alg":"RS256","kid":"logins","typ":"logout+jwt"}').toString('base64url')
     const [begun, logout] = await Promise.all([
@@ -314,8 +308,6 @@ test('a person is asked about by refresh: tokens rotate, groups and names follow
 })
 
 test('a person that the provider has disabled loses the session; one that it cannot tell about does not', async () => {
-  await world.close()
-  world = await startWorld(1000)
   await world.provider('one', peer, {}, {}, SECRET)
   const { providerSession } = person(await world.signIn('one', peer, 'u1'))
   const session = () => world.temp.store.providerSessions.find(providerSession!)
@@ -325,6 +317,7 @@ test('a person that the provider has disabled loses the session; one that it can
     ['/me', 500],
   ] as const) {
     peer.fault = (path) => (path === at ? status : undefined)
+    await world.within('one', status === 'silence' ? SHORT_MS : PATIENCE_MS)
     expect([await check(), (await session())?.id]).toEqual([[], providerSession])
   }
   peer.fault = undefined
