@@ -141,40 +141,12 @@ describe('a faulty configuration', () => {
   })
 })
 
-describe('wrong usage is exit code 2 and shows the usage', () => {
-  test.each([
-    [['frobnicate']],
-    [['constructor']],
-    [['serve', 'now']],
-    [['version', 'please']],
-    [['check', '--fast']],
-    [['recordings']],
-    [['recordings', 'eat']],
-    [['recordings', 'constructor']],
-    [['recordings', 'export']],
-    [['recordings', 'export', 'ID', '--format', 'gif']],
-    [['recordings', 'export', 'ID', '--at', '3']],
-    [['recordings', 'play', 'ID', '--speed', 'fast']],
-    [['audit', 'repair']],
-    [['admin', 'reset-password']],
-    [['master-key', 'show']],
-    [['backup']],
-    [['backup', 'one', 'two']],
-    [['restore']],
-    [['restore', 'one', '--force']],
-  ])('%j', async (words) => {
-    const { configFile } = nowhere
-    writeFileSync(join(folder, 'usage.yaml'), stringify({ data_dir: join(folder, 'usage') }))
-    const done = await sallyport({ configFile: configFile.replace('none', 'usage') }, words)
-    expect({ code: done.code, stdout: done.stdout }).toEqual({ code: 2, stdout: '' })
-    expect(done.stderr).toMatch(/^sallyport: .+\nusage:\n/)
-    expect(existsSync(join(folder, 'usage'))).toBe(false)
-  })
-
-  test('and so is no command at all', async () => {
-    const [command, args] = sallyportCommand([])
-    expect(await run(command, args)).toMatchObject({ code: 2 })
-  })
+test('wrong usage is exit code 2 and shows the usage, and so is no command at all', async () => {
+  const done = await sallyport(nowhere, ['recordings', 'eat'])
+  expect(done).toMatchObject({ code: 2, stdout: '' })
+  expect(done.stderr).toMatch(/^sallyport: .+\nusage:\n/)
+  const [command, args] = sallyportCommand([])
+  expect(await run(command, args)).toMatchObject({ code: 2 })
 })
 
 test('version prints the version of the package', async () => {
