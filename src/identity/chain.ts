@@ -273,6 +273,11 @@ export class Identities {
           ? await this.#byLocal(user, { sealed, passwordHash, password })
           : await this.#byServers(place, request, password)
       const step = first && (await this.#withFactors(first, request.source, required))
+      if (step && isOfBrowser(place)) {
+        // Leaves out the password, which was not checked: the browser alone proves the person.
+        const inBrowser = { ...request, proof: { method: 'browser' } as const }
+        return await this.#settle(step, attempt, this.#dialogueOf(inBrowser, place))
+      }
       if (step) {
         const outcome = await this.#settle(step, attempt, this.#dialogueOf(request, place, kept))
         if (outcome.result === 'challenge') kept = undefined
@@ -321,7 +326,7 @@ export class Identities {
     const { local, domain, userName } = place
     if (!this.#external) return undefined
     const { source } = request
-    if (domain && isFederated(domain)) return this.#browserStep(request, place)
+    if (isOfBrowser(place)) return this.#browserStep(request, place)
     if (domain)
       return isSound(userName)
         ? await this.#external.byDomain(domain, attemptOf(userName, source), password)
@@ -344,7 +349,7 @@ export class Identities {
   /** Waits for a person of a federated domain that the name has spelled out: a bare name may be a local user's. */
   #browserStep({ source, login, waitsBy }: SignIn, place: Place): Step<Proved> | undefined {
     const { domain, name, userName, isByDefault } = place
-    if (!this.#browser || !domain || !isFederated(domain) || isByDefault || waitsBy === undefined)
+    if (!this.#browser || !domain || !isOfBrowser(place) || isByDefault || waitsBy === undefined)
       return undefined
     if (!isSound(userName)) return undefined
     const parsed = parseLogin(login)
@@ -465,6 +470,8 @@ export class Identities {
     return { result: 'accepted', ...proved }
   }
 }
+
+const isOfBrowser = ({ domain }: Place): boolean => domain !== undefined && isFederated(domain)
 
 function closeForwarded({ proof }: Begun): void {
   if ('forwarded' in proof) proof.forwarded?.close()

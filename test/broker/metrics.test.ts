@@ -104,10 +104,13 @@ test('counts what the audit tells', async () => {
 })
 
 test('tells methods of sign-in apart, and how long servers of each type took', async () => {
-  for (const method of ['api_password', 'api_key', 'negotiate', 'bearer', 'provider'])
-    tell('auth.success', { method })
+  const methods = [
+    ...['gssapi-with-mic', 'browser', 'api_password', 'api_key', 'page_password', 'negotiate'],
+    ...['oidc', 'saml', 'bearer', 'provider'],
+  ]
+  for (const method of methods) tell('auth.success', { method })
   metrics.signInServers.observe({ type: 'RADIUS', result: 'challenge' }, 0.3)
-  for (const method of ['api_password', 'api_key', 'negotiate', 'bearer', 'provider'])
+  for (const method of methods)
     expect(await value(`sallyport_authentications_total{method="${method}",result="success"}`)).toBe('1')
   const series = 'sallyport_sign_in_server_duration_seconds'
   expect(await value(`${series}_count{type="RADIUS",result="challenge"}`)).toBe('1')

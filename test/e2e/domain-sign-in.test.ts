@@ -152,7 +152,7 @@ describeWithPeers('persons of a directory', ['slapd', 'sshd', 'ssh-keygen'], () 
     await client.unbind()
     const [kill] = (await bastion.events('session.kill', before + 1)).slice(before)
     expect(kill?.['reason']).toBe('the key of the sign-in was removed from the user')
-    await terminal.exit
+    await terminal.exit()
   })
 
   test('lose running sessions when the directory has removed them, or taken the group that gave the right', async () => {
@@ -212,7 +212,7 @@ describeWithPeers('persons of a directory', ['slapd', 'sshd', 'ssh-keygen'], () 
       const [kill] = (await bastion.events('session.kill', before + 1)).slice(before)
       const row = await broker.must<{ user: string }>('GET', `/sessions/${kill!['session']}`)
       expect(row.user).toBe('alice@corp')
-      await terminal.exit
+      await terminal.exit()
       expect(await broker.must('GET', `${persons}?q=user_name=alice@corp`)).toEqual([])
       await restore()
     }

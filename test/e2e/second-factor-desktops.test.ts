@@ -1,5 +1,12 @@
-/** One-time codes on the bastion's own desktop, typed into viewers of VNC and clients of RDP. */
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+/**
+ * Questions of the bastion's own desktop in viewers of VNC and clients of RDP: one-time codes, and a sign-in in a browser, which
+ * the QR code opens.
+ */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { Browser, type Page } from '../peers/oidc/browser.ts'
+import { CLIENT_SECRET, type LoginProvider, startLogins } from '../peers/oidc/logins.ts'
 import { run } from '../peers/process.ts'
 import { describeWithPeers, findProgram } from '../peers/program.ts'
 import { RDP_VIEWER_PEERS, xfreerdp } from '../peers/rdp/viewers.ts'
@@ -32,7 +39,10 @@ describeWithPeers('a one-time code', [...VIEWERS, 'xdotool', 'oathtool', 'zbarim
   const viewers: Viewer[] = []
 
   beforeAll(async () => {
-    desktop = await startDesktop({ target: { width: WIDTH, height: HEIGHT }, broker: { rdp: {} } })
+    desktop = await startDesktop({
+      target: { width: WIDTH, height: HEIGHT },
+      broker: { rdp: {}, config: { hostname: 'localhost' } },
+    })
     const { broker, password } = desktop
     factor = await enrol(broker, 'ops1', password)
     const far = { name: 'win1', protocol: 'RDP', port: 1, account: 'root', password: 'unused' } as const
@@ -158,6 +168,83 @@ describeWithPeers('a one-time code', [...VIEWERS, 'xdotool', 'oathtool', 'zbarim
     expect((await desktop.events('factor.recovery', 1)).at(-1)).toMatchObject({
       user: 'ops1',
       protocol: 'RDP',
+    })
+  })
+
+  describe('a person of a provider', () => {
+    let peer: LoginProvider
+    let browser: Browser
+
+    beforeAll(async () => {
+      const { broker } = desktop
+      const site = `https://localhost:${broker.ports.https}`
+      const redirect_uris = [`${site}/signin/oidc/login/callback`]
+      peer = await startLogins([{ client_id: 'bastion', redirect_uris }])
+      peer.persons.set('u1', { name: 'alice', groups: ['ops'] })
+      const own = readFileSync(join(broker.dataFolder, 'tls', 'cert.pem'), 'utf8')
+      browser = new Browser((origin) => (origin === site ? own : peer.ca))
+      const oidc = { issuer: peer.issuer, client_id: 'bastion', user_claim: 'preferred_username' }
+      await broker.must('POST', '/externalauths', {
+        ...{ authentication_name: 'login', type: 'OIDC', timeout: 60, client_secret: CLIENT_SECRET },
+        oidc: { ...oidc, ca_certificates: peer.ca },
+      })
+      await broker.must('POST', '/authdomains', {
+        ...{ domain_name: 'corp', type: 'OIDC', external_auths: ['login'] },
+      })
+      const [group] = await broker.must<{ group_name: string }[]>('GET', '/usergroups')
+      await broker.must('POST', '/authdomains/corp/mappings', {
+        ...{ user_group: group!.group_name, external_group: 'ops' },
+      })
+    })
+    afterAll(() => peer?.stop())
+
+    /** Reads the link from the screen, and opens it. */
+    const scan = async (): Promise<Page> => {
+      const link = await until('a QR code', async () => await qrText(await screen.picture()))
+      expect(link).toMatch(/^https:\/\/localhost:\d+\/s\/[2-9A-Z]{4}-[2-9A-Z]{4}$/)
+      const page = await browser.open(new URL(link), 'nowhere:')
+      const [, way] = /href="(\/signin\/oidc\/login[^"]*)"/.exec(page.text) ?? []
+      if (way === undefined) return page
+      const callback = `${page.url.origin}/signin/oidc/login/callback`
+      const begin = new URL(way.replaceAll('&amp;', '&'), page.url)
+      return await browser.open(await peer.signIn(browser, begin, 'u1', callback), 'nowhere:')
+    }
+    /** Confirms what the page shows, if the screen shows the same. */
+    const confirm = async (page: Page, protocol: string, scale: number) => {
+      const [, check = ''] = /<p class="check">([2-9A-Z]{3})<\/p>/.exec(page.text) ?? []
+      expect(page.text).toContain(`<dd>${protocol}</dd>`)
+      await reads(check, scale)
+      const done = await browser.submit(page, { decision: 'confirm' }, 'nowhere:')
+      expect(done.text).toContain('It is signed in')
+    }
+
+    test('scans the QR code of a VNC viewer, which has its target then', async () => {
+      const { port, login } = desktop
+      const user = login.replace('ops1', 'alice@corp')
+      const open = () => keep(tigerViewer(screen, { port, user, password: 'any', types: ['TLSPlain'] }))
+      const left = await open()
+      await focus()
+      const page = await scan()
+      await endsBy(left, () => xdotool('key', 'Escape'))
+      await until('the end of the waiting', async () => {
+        const { status } = await browser.open(page.url, 'nowhere:')
+        return status === 404 || undefined
+      })
+      await open()
+      await confirm(await scan(), 'VNC', 2)
+      const picture = { width: WIDTH, height: HEIGHT, rgb: Buffer.alloc(WIDTH * HEIGHT * 3, 0x7b) }
+      await paint(desktop.xvnc!.display, picture)
+      await shows(screen.display, (shown) => isWithin(shown, picture))
+      expect(await lastOf('auth.success', 'VNC')).toMatchObject({ user: 'alice@corp', method: 'browser' })
+    })
+
+    test('scans the QR code of an RDP client, which has its list then', async () => {
+      const { broker } = desktop
+      const size = { width: 800, height: 600 }
+      await keep(xfreerdp(screen, { port: broker.ports.rdp!, user: 'alice@corp', password: 'any' }, [], size))
+      await confirm(await scan(), 'RDP', 1)
+      await reads('win1', 1)
+      expect(await lastOf('auth.success', 'RDP')).toMatchObject({ user: 'alice@corp', method: 'browser' })
     })
   })
 })

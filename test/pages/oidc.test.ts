@@ -1,7 +1,7 @@
 /** Sign-in at a provider by the pages, with a provider that this project did not write, and each kind of logout. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { passwordProof } from '../../src/identity/basis.ts'
-import { type Harness, SITE, startHarness } from '../api/harness.ts'
+import { ADMIN, type Harness, SITE, startHarness } from '../api/harness.ts'
 import { groundsOn } from '../gate/grounds.ts'
 import { CLIENT_SECRET, type LoginProvider, startLogins } from '../peers/oidc/logins.ts'
 import { FormBrowser, type Shown } from './browser.ts'
@@ -42,6 +42,7 @@ beforeAll(async () => {
   await must('/externalauths', {
     authentication_name: 'login',
     type: 'OIDC',
+    timeout: 60,
     client_secret: CLIENT_SECRET,
     oidc: {
       issuer: peer.issuer,
@@ -83,6 +84,22 @@ test('the page offers the provider, and a person signs in there', async () => {
   expect(await last('auth.success')).toMatchObject({ user: 'alice@corp', method: 'oidc', protocol: 'HTTPS' })
   const cookie = `sallyport_session=${browser.cookies.get('sallyport_session')}`
   expect((await h.call('GET', '/session', { cookie })).body.user).toBe('alice@corp')
+})
+
+test('the way of the last time stands first, and is marked', async () => {
+  const browser = new FormBrowser(h.api)
+  const order = async () => {
+    const { text } = await browser.get('/signin')
+    const places = [text.indexOf('<input id="user"'), text.indexOf('href="/signin/oidc/login')]
+    return [places[0]! < places[1]! ? 'password' : 'provider', text.includes('used last')]
+  }
+  expect(await order()).toEqual(['password', false])
+  await atProvider(browser)
+  await browser.submit(await browser.get('/account'), '/signout')
+  expect(await order()).toEqual(['provider', true])
+  await browser.submit(await browser.get('/signin'), '/signin', ADMIN)
+  await browser.submit(await browser.get('/account'), '/signout')
+  expect(await order()).toEqual(['password', false])
 })
 
 test('a person whom no mapping knows is refused as on every front', async () => {

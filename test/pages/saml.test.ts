@@ -1,4 +1,6 @@
-/** Sign-ins and sign-outs by SAML in a browser without a script, at SimpleSAMLphp. */
+/** Sign-ins and sign-outs by SAML at SimpleSAMLphp, in a browser without a script, and in Chromium. */
+import { createServer, type Server } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Harness, SITE, startHarness } from '../api/harness.ts'
 import { describeWithPeers } from '../peers/program.ts'
@@ -9,6 +11,7 @@ import {
   type SimpleSamlPhp,
   startSimpleSamlPhp,
 } from '../peers/simplesamlphp.ts'
+import { type CertificateFiles, certificateFiles } from '../peers/vnc/certificate.ts'
 import { FormBrowser, fieldsOf, type Shown } from './browser.ts'
 
 const ALICE = {
@@ -173,6 +176,48 @@ describeWithPeers('SAML at SimpleSAMLphp', ['php', 'simplesamlphp'], () => {
     const { SAMLRequest: message = '', RelayState: state } = fieldsOf(page.text, 'https://idp.lab/sso')
     expect(state).toBe('/account')
     expect(Buffer.from(message, 'base64').toString()).toContain('<SignatureValue>')
+  })
+
+  it('reads the metadata of the identity provider at their URL, by HTTPS and no redirect', async () => {
+    const files: CertificateFiles = await certificateFiles()
+    const asked: string[] = []
+    const metadata = await (await fetch(idp.metadataUrl)).text()
+    const server: Server = createServer(files.pem, ({ url = '', headers }, answer) => {
+      asked.push(`${url} ${headers.accept}`)
+      if (url === '/moved') answer.writeHead(302, { location: '/metadata' }).end()
+      else if (url === '/long') answer.end('x'.repeat(300_000))
+      else answer.end(metadata)
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    try {
+      const base = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+      const saml = { user_attribute: 'uid', ca_certificates: files.pem.cert }
+      const at = (idp_metadata_url: string, more: object = {}) => ({
+        saml: { ...saml, idp_metadata_url, ...more },
+      })
+      const auth = { authentication_name: 'byurl', type: 'SAML', timeout: 60 }
+      await must('POST', '/externalauths', { ...auth, ...at(`${base}/metadata`) })
+      await must('POST', '/authdomains', { domain_name: 'd-byurl', type: 'SAML', external_auths: ['byurl'] })
+      await must('POST', '/authdomains/d-byurl/mappings', { user_group: 'linux', external_group: 'admins' })
+      idp.know([await service('corp', {}), await service('byurl', {})])
+      const browser = new FormBrowser(h.api)
+      const done = await post(browser, await respond(browser, new IdpBrowser(), 'byurl'), 'byurl')
+      expect([done.status, location(done)]).toEqual([303, '/account'])
+      expect(asked).toEqual(['/metadata application/samlmetadata+xml, application/xml, text/xml'])
+      for (const [change, words] of [
+        [at(`${base}/moved`), 'expected status 200, got 302'],
+        [at(`${base}/long`), 'longer than'],
+        [at(`${base}/metadata`, { ca_certificates: null }), 'certificate'],
+      ] as const) {
+        await must('PUT', '/externalauths/byurl', change)
+        const { steps } = await must('POST', '/externalauths/byurl/test', {})
+        expect(steps).toMatchObject([{ step: 'reached', ok: false, detail: expect.stringContaining(words) }])
+      }
+    } finally {
+      server.closeAllConnections()
+      server.close()
+      files.remove()
+    }
   })
 
   it('says what to register, and what is wrong', async () => {

@@ -13,8 +13,8 @@ const among =
     known.find((one) => one === value) ?? 'other'
 const protocolLabel = among([...PROTOCOLS, 'HTTPS'])
 const methodLabel = among([
-  ...['password', 'keyboard-interactive', 'publickey', 'ticket'],
-  ...['api_password', 'api_key', 'negotiate', 'bearer', 'provider'],
+  ...['password', 'keyboard-interactive', 'publickey', 'gssapi-with-mic', 'ticket', 'browser'],
+  ...['api_password', 'api_key', 'page_password', 'negotiate', 'oidc', 'saml', 'bearer', 'provider'],
 ])
 const subprotocolLabel = among(RIGHTS)
 const deletedLabel = among(['age', 'size', 'request'])

@@ -16,12 +16,13 @@ interface Sent {
 }
 
 export class Browser {
-  readonly #ca: string
+  readonly #ca: (origin: string) => string
   /** Cookies by origin and name. */
   readonly #cookies = new Map<string, Map<string, string>>()
 
-  constructor(ca: string) {
-    this.#ca = ca
+  /** `ca`: the certificate of each origin. OpenSSL finds but one of several that have the same subject. */
+  constructor(ca: string | ((origin: string) => string)) {
+    this.#ca = typeof ca === 'string' ? () => ca : ca
   }
 
   /** Sends one request, and follows no redirect. */
@@ -33,7 +34,7 @@ export class Browser {
       cookie: [...jar].map(([name, value]) => `${name}=${value}`).join('; '),
       ...(body && { 'content-type': 'application/x-www-form-urlencoded' }),
     }
-    const call = request(url, { method, headers, ca: this.#ca, agent: false }, (answer) => {
+    const call = request(url, { method, headers, ca: this.#ca(url.origin), agent: false }, (answer) => {
       const chunks: Buffer[] = []
       answer.on('data', (chunk: Buffer) => chunks.push(chunk))
       answer.on('error', reject)

@@ -21,8 +21,12 @@ export interface LoginProvider {
   ca: string
   /** Persons by their `sub`; a test changes them. */
   persons: Map<string, Login>
+  /** The provider's ids of its sessions, newest last. */
+  sids: string[]
   /** Requests that came, as METHOD PATH. */
   requests: string[]
+  /** Pages of the provider beside its own, by path. */
+  pages: Map<string, string>
   /** Answers in place of the provider, if set, for paths that it returns a status for. */
   fault: ((path: string) => number | 'silence' | undefined) | undefined
   /** Signs a person in and gives consent, up to the redirect URI. */
@@ -104,7 +108,8 @@ export async function startLogins(clients: readonly BastionClient[], rotates = t
     },
   })
   provider.on('grant.success', ({ oidc }) => {
-    const { Grant: grant, Account: account } = oidc.entities
+    const { AuthorizationCode: code, Grant: grant, Account: account } = oidc.entities
+    if (code?.sid !== undefined) logins.sids.push(code.sid)
     if (!grant?.jti || !account) return
     const known = grants.get(account.accountId) ?? new Set<string>()
     grants.set(account.accountId, known.add(grant.jti))
@@ -114,6 +119,8 @@ export async function startLogins(clients: readonly BastionClient[], rotates = t
     issuer,
     ca: files.pem.cert,
     persons,
+    sids: [],
+    pages: new Map(),
     requests: [],
     fault: undefined,
     deliver: async () => new Response(null, { status: 404 }),
@@ -141,7 +148,9 @@ export async function startLogins(clients: readonly BastionClient[], rotates = t
     const path = new URL(request.url ?? '/', issuer).pathname
     logins.requests.push(`${request.method} ${path}`)
     const fault = logins.fault?.(path)
-    if (fault === undefined) handle(request, response)
+    const page = logins.pages.get(path)
+    if (page !== undefined) response.setHeader('content-type', 'text/html').end(page)
+    else if (fault === undefined) handle(request, response)
     else if (fault !== 'silence') response.writeHead(fault).end('no')
   })
   return logins

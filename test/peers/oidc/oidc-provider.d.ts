@@ -3,7 +3,13 @@ declare module 'oidc-provider' {
   import type { RequestListener } from 'node:http'
 
   interface Granted {
-    oidc: { entities: { Grant?: { jti?: string }; Account?: { accountId: string } } }
+    oidc: {
+      entities: {
+        AuthorizationCode?: { sid?: string }
+        Grant?: { jti?: string }
+        Account?: { accountId: string }
+      }
+    }
   }
 
   export default class Provider {

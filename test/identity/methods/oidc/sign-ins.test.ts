@@ -2,15 +2,18 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { MAX_OF_NAME } from '../../../../src/identity/dialogues.ts'
+import { IssuerError } from '../../../../src/identity/methods/oidc/issuer.ts'
 import { ATTEMPT_MS, type Finished } from '../../../../src/identity/oidc-sign-ins.ts'
 import { ProviderCheck } from '../../../../src/identity/provider-check.ts'
 import { CLIENT_SECRET, type LoginProvider, startLogins } from '../../../peers/oidc/logins.ts'
-import { BROWSER, redirectUri, startWorld, type World } from './world.ts'
+import { BROWSER, PATIENCE_MS, redirectUri, startWorld, type World } from './world.ts'
 
 const SECRET = { client_secret: CLIENT_SECRET }
 const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const privateKey = pair.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 const jwks = { keys: [{ ...pair.publicKey.export({ format: 'jwk' }), kid: 'own', alg: 'ES256', use: 'sig' }] }
+/** What a silent provider may take. */
+const SHORT_MS = 300
 const redirect_uris = ['one', 'two', 'corp'].map(redirectUri)
 
 let peer: LoginProvider
@@ -216,17 +219,11 @@ test.each([
   ['/me', 503],
   ['/me', 'silence'],
   ['/jwks', 500],
+  ['/jwks', 'silence'],
 ] as const)('a provider whose %s returns %s is away, which counts as no failure', async (at, status) => {
-  await world.close()
-  world = await startWorld(1000)
   await world.provider('one', peer, {}, {}, SECRET)
   const parameters = await answered(await begin())
-  // Keys are read anew by another method.
-  const { options } = (await world.temp.store.externalAuths.find('one'))!
-  await world.temp.store.externalAuths.update((await world.temp.store.externalAuths.find('one'))!.id, {
-    description: `${at} ${status}`,
-    options,
-  } as never)
+  await world.within('one', status === 'silence' ? SHORT_MS : PATIENCE_MS - 1)
   peer.fault = (path) => (path === at ? status : undefined)
   const finished = await world.signIns.finish('one', parameters, BROWSER)
   expect(finished).toMatchObject({ result: 'ended', outcome: { result: 'unavailable', server: 'one' } })
@@ -243,6 +240,25 @@ test('a provider that is away at the beginning, or a client without its secret, 
   expect(await world.signIns.begin('none', '/', BROWSER)).toEqual({ result: 'unknown' })
   expect(world.signIns.waiting).toBe(0)
 })
+
+test.each([500, 302, 'silence'] as const)(
+  'a provider whose metadata are %s is away, at the beginning and for a logout',
+  async (status) => {
+    peer.fault = (path) => (path === '/.well-known/openid-configuration' ? status : undefined)
+    await world.provider('one', peer, {}, {}, SECRET)
+    if (status === 'silence') await world.within('one', SHORT_MS)
+    const ended: unknown[] = []
+    const header = Buffer.from('{"alg":"RS256","kid":"logins","typ":"logout+jwt"}').toString('base64url')
+    const [begun, logout] = await Promise.all([
+      world.signIns.begin('one', '/', BROWSER),
+      world.signIns
+        .backChannel('one', `${header}.e30.AAAA`, async (users) => void ended.push(users))
+        .catch((error: unknown) => error),
+    ])
+    expect(begun).toMatchObject({ outcome: { result: 'unavailable', server: 'one' } })
+    expect([logout instanceof IssuerError, ended, world.signIns.waiting]).toEqual([true, [], 0])
+  },
+)
 
 test('attempts wait for ten minutes, and a browser has a few', async () => {
   await world.provider('one', peer, {}, {}, SECRET)
@@ -295,8 +311,13 @@ test('a person that the provider has disabled loses the session; one that it can
   await world.provider('one', peer, {}, {}, SECRET)
   const { providerSession } = person(await world.signIn('one', peer, 'u1'))
   const session = () => world.temp.store.providerSessions.find(providerSession!)
-  for (const at of ['/token', '/me']) {
-    peer.fault = (path) => (path === at ? 500 : undefined)
+  for (const [at, status] of [
+    ['/token', 500],
+    ['/token', 'silence'],
+    ['/me', 500],
+  ] as const) {
+    peer.fault = (path) => (path === at ? status : undefined)
+    await world.within('one', status === 'silence' ? SHORT_MS : PATIENCE_MS)
     expect([await check(), (await session())?.id]).toEqual([[], providerSession])
   }
   peer.fault = undefined
