@@ -5,13 +5,14 @@ import { ALSO_ON_POSTGRES, filesOf, type ProjectName } from './test/projects.ts'
 import { LongestFirst } from './test/sequence.ts'
 
 /** Hundreds of its tests drive real programs. Half of their time is waiting: four files for two processors. */
-const driving = (name: ProjectName, { isolate = true } = {}) => ({
+const driving = (name: ProjectName) => ({
   extends: true as const,
   test: {
     name,
     ...filesOf(name),
     globalSetup: ['test/peers/global-setup.ts'],
-    isolate,
+    // Loading what a hundred files import once for each of them took minutes.
+    isolate: false,
     maxWorkers: 4,
     sequence: { groupOrder: 1 },
     // Brokers that a test starts give their proxies copies of what the gate says, as another process would get them.
@@ -41,15 +42,15 @@ export default defineConfig({
         },
       },
       driving('slow'),
-      // Loading what a hundred files import once for each of them took minutes.
-      driving('e2e', { isolate: false }),
-      driving('peers', { isolate: false }),
+      driving('e2e'),
+      driving('peers'),
       {
         extends: true,
         test: {
           name: 'postgres',
           ...ALSO_ON_POSTGRES,
           globalSetup: ['test/peers/global-setup.ts', 'test/peers/postgres-setup.ts'],
+          isolate: false,
           maxWorkers: 4,
           sequence: { groupOrder: 1 },
           env: { [GATE_COPIES]: '1', [ENGINE]: 'postgres' },

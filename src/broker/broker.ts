@@ -90,6 +90,7 @@ import { Notifications } from './notifications.ts'
 import { Outage } from './outage.ts'
 import { Predecessors } from './predecessors.ts'
 import { openProxyHeaders } from './proxy-headers.ts'
+import type { SnmpAgent } from './snmp-agent.ts'
 import { boundaryLog, workerOptions } from './worker-options.ts'
 
 /** Milliseconds for the connections of a replaced broker when no session is left: they close by themselves. */
@@ -187,6 +188,7 @@ export class Broker {
   readonly #progress: Progress
   #notes: NodeJS.Timeout | undefined
   #metricsServer: MetricsServer | undefined
+  #snmpAgent: SnmpAgent | undefined
   readonly #uploader: Uploader | undefined
   #unacknowledged: Unacknowledged | undefined
   #slack: Slack | undefined
@@ -273,6 +275,7 @@ export class Broker {
       feeds: () => this.#feeds.feeds,
       freeBytes: () => freeBytes(parts.recordingService.root),
       isDatabaseAway: () => reach.away !== undefined,
+      isReady: () => this.#obstacles().length === 0,
       pendingApprovals: () => parts.store.approvals.pending(),
       secrets: () => parts.store.secretJobs.figures(Date.now()),
       certificateEnds: () => this.#keys.ends,
@@ -486,6 +489,7 @@ export class Broker {
     await this.#listen(this.#fronts)
     await this.#startApi(config)
     await this.#startMetrics(config)
+    await this.#startSnmpAgent(config)
     this.#indexer.catchUp()
     const reasons = [
       ...(restored ? [restoredFrom(restored)] : []),
@@ -832,6 +836,24 @@ export class Broker {
     this.#options.say(`metrics  http://${place(this.#metricsServer.address)}/metrics`)
   }
 
+  async #startSnmpAgent({ snmp, dataDir, hostname }: Config): Promise<void> {
+    const { agent } = snmp
+    if (!agent) return
+    // Most brokers do without.
+    const { SnmpAgent } = await import('./snmp-agent.ts')
+    this.#snmpAgent = await this.#bind('snmp', agent, (host, port) =>
+      SnmpAgent.open({
+        config: { ...agent, host, port },
+        ...{ dataDir, hostname, enterprise: snmp.enterprise, version: this.#options.version },
+        metrics: this.#metrics,
+        now: Date.now,
+        monotonic: () => performance.now(),
+        onError: (error) => this.#options.logger.error({ error }, 'the SNMP agent failed at a request'),
+      }),
+    )
+    this.#options.say(`snmp     udp ${place(this.#snmpAgent.address)}`)
+  }
+
   async #bind<T>(
     name: string,
     address: ListenAddress,
@@ -930,7 +952,9 @@ export class Broker {
         ? await this.#keys.tls('https', config.hostname, config.listen.https)
         : undefined
     if (tls) createSecureContext(tls)
+    const changeAgent = config.snmp.agent && this.#snmpAgent?.prepareReload(config.snmp.agent)
     return () => {
+      changeAgent?.()
       if (tls) this.#api?.server.setSecureContext(tls)
       this.#parts.identities.authorities = authorities
       this.#gate.hostTrust = hostTrust
@@ -1021,6 +1045,7 @@ export class Broker {
     // The uploader's end also ends the indexer's downloads.
     await Promise.all([this.#indexer.close(), this.#uploader?.stop()])
     await this.#metricsServer?.close()
+    await this.#snmpAgent?.close()
     await this.#follower.close()
     await this.#contents.thread.close()
   }

@@ -27,6 +27,8 @@ export interface MetricsOptions {
   /** Returns the free space of the recordings' volume. */
   freeBytes: () => Promise<number>
   isDatabaseAway: () => boolean
+  /** Returns whether users can open sessions, as /readyz does. */
+  isReady: () => boolean
   pendingApprovals: () => Promise<number>
   /** Returns the longest delay of each session worker's event loop since the last call, in milliseconds. */
   takeDelays: () => readonly number[]
@@ -54,6 +56,7 @@ export function createMetrics({
   feeds,
   freeBytes,
   isDatabaseAway,
+  isReady,
   pendingApprovals,
   takeDelays,
   certificateEnds,
@@ -92,6 +95,15 @@ export function createMetrics({
     registers,
     async collect() {
       this.set(await pendingApprovals().catch(() => Number.NaN))
+    },
+  })
+
+  new Gauge({
+    name: 'sallyport_ready',
+    help: 'Whether users can open sessions (1), as /readyz says.',
+    registers,
+    collect() {
+      this.set(isReady() ? 1 : 0)
     },
   })
 
@@ -173,6 +185,12 @@ export function createMetrics({
       name: 'sallyport_proxy_header_refusals_total',
       help: 'Connections from networks of proxy_protocol.from that were closed for their PROXY header.',
       labelNames: ['listener', 'reason'],
+      registers,
+    }),
+    snmpMessages: new Counter({
+      name: 'sallyport_snmp_messages_total',
+      help: 'Datagrams that came to the SNMP agent, by what became of them.',
+      labelNames: ['result'],
       registers,
     }),
     signInServers: new Histogram({

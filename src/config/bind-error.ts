@@ -3,15 +3,20 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /** Ports below it are privileged unless net.ipv4.ip_unprivileged_port_start differs. */
 const FIRST_FREE_PORT = 1024
-/** /proc/net/tcp: the state of a listening socket. */
-const LISTENING = '0A'
+/** Tables of sockets in /proc/net, and the state of one that receives: listening, or unconnected. */
+const TABLES = {
+  tcp: { files: ['/proc/net/tcp', '/proc/net/tcp6'], state: '0A' },
+  udp: { files: ['/proc/net/udp', '/proc/net/udp6'], state: '07' },
+} as const
+type Transport = keyof typeof TABLES
 /** Processes to search in /proc before giving up: the result only improves a message. */
 const MAX_PROCESSES = 20_000
 
-/** Returns the inodes of the TCP sockets that listen on `port`, as far as /proc shows them. */
-function listeningInodes(port: number): Set<string> {
+/** Returns the inodes of the sockets that listen on `port`, as far as /proc shows them. */
+function listeningInodes(port: number, transport: Transport): Set<string> {
   const inodes = new Set<string>()
-  for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
+  const { files, state: listening } = TABLES[transport]
+  for (const table of files) {
     let text: string
     try {
       text = readFileSync(table, 'latin1')
@@ -22,7 +27,7 @@ function listeningInodes(port: number): Set<string> {
       // sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode
       const [, local, , state, , , , , , inode] = line.trim().split(/\s+/)
       const hexPort = local?.split(':')[1]
-      if (state === LISTENING && inode && hexPort && Number.parseInt(hexPort, 16) === port) inodes.add(inode)
+      if (state === listening && inode && hexPort && Number.parseInt(hexPort, 16) === port) inodes.add(inode)
     }
   }
   return inodes
@@ -40,11 +45,11 @@ function holdsSocket(pid: string, inodes: Set<string>): boolean {
 }
 
 /**
- * Returns the program that listens on a TCP port of this machine, `sshd (process 812)`, or undefined if /proc
- * does not show it.
+ * Returns the program that listens on a port of this machine, `sshd (process 812)`, or undefined if /proc does
+ * not show it.
  */
-export function portHolder(port: number): string | undefined {
-  const inodes = listeningInodes(port)
+export function portHolder(port: number, transport: Transport = 'tcp'): string | undefined {
+  const inodes = listeningInodes(port, transport)
   if (inodes.size === 0) return undefined
   let processes: string[]
   try {
@@ -66,7 +71,7 @@ export function portHolder(port: number): string | undefined {
 
 /**
  * Returns the message for a listener that cannot bind. `name` is the listener's key under `listen` in the
- * configuration, `address` the one that it tried. Never throws.
+ * configuration, or `snmp`; `address` is the one that it tried. Never throws.
  */
 export function explainBindError(
   error: NodeJS.ErrnoException,
@@ -75,10 +80,11 @@ export function explainBindError(
 ): string {
   const where = `${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`
   const head = `cannot listen for ${name} on ${where}`
-  const other = `set another port at listen.${name}.port in the configuration`
+  const key = name === 'snmp' ? 'snmp.agent' : `listen.${name}`
+  const other = `set another port at ${key}.port in the configuration`
   switch (error.code) {
     case 'EADDRINUSE': {
-      const holder = portHolder(address.port)
+      const holder = portHolder(address.port, name === 'snmp' ? 'udp' : 'tcp')
       return `${head}: the port is held by ${holder ?? 'another program'}; stop it, or ${other}`
     }
     case 'EACCES':
@@ -89,12 +95,12 @@ export function explainBindError(
             `setcap cap_net_bind_service=+ep ${process.execPath}); or ${other}`
         : `${head}: the system does not permit it (${error.code}); ${other}`
     case 'EADDRNOTAVAIL':
-      return `${head}: no network interface of this machine has that address; correct listen.${name}.host`
+      return `${head}: no network interface of this machine has that address; correct ${key}.host`
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return `${head}: the name does not resolve; correct listen.${name}.host`
+      return `${head}: the name does not resolve; correct ${key}.host`
     case 'EAFNOSUPPORT':
-      return `${head}: this machine has no IPv6; set listen.${name}.host to 0.0.0.0`
+      return `${head}: this machine has no IPv6; set ${key}.host to 0.0.0.0`
     default:
       return `${head}: ${error.message}; ${other}`
   }

@@ -6,7 +6,6 @@
 import { closest, distance } from 'fastest-levenshtein'
 import type { TSchema } from 'typebox'
 import Value from 'typebox/value'
-import { LATER_KEYS } from './schema.ts'
 
 export interface Problem {
   path: (string | number)[]
@@ -109,18 +108,13 @@ class Checker {
   }
 
   #unknown(path: (string | number)[], siblings: string[]): void {
-    const full = generic(path)
-    if (LATER_KEYS.includes(full)) {
-      this.problems.push({ path, message: 'known, but not available yet in this release: remove it' })
-      return
-    }
     const key = String(path.at(-1))
     const near = siblings.length > 0 ? closest(key, siblings) : ''
     const prefix = path.slice(0, -1)
     const suggestion =
       near !== '' && distance(key, near) * 2 <= Math.max(key.length, near.length)
         ? pathText([...prefix, near])
-        : closest(full, this.known)
+        : closest(generic(path), this.known)
     this.problems.push({ path, message: `unknown key; the nearest known one is ${suggestion}` })
   }
 

@@ -69,6 +69,28 @@ export type TrapTarget = { host: string; port: number; inform: boolean } & (
     }
 )
 
+/** SHA-1, MD5 and DES are not offered. */
+export const AGENT_AUTH = ['sha224', 'sha256', 'sha384', 'sha512'] as const
+/** AES with keys of 128 and of 256 bits. */
+export const AGENT_PRIV = ['aes', 'aes256'] as const
+
+export interface SnmpUser {
+  user: string
+  auth: (typeof AGENT_AUTH)[number]
+  authPassword: Secret
+  priv: (typeof AGENT_PRIV)[number]
+  privPassword: Secret
+}
+
+/** One of `community` and `v3` at least. */
+export interface SnmpAgentConfig extends ListenAddress {
+  /** Networks that managers may come from. */
+  allow: string[]
+  /** Of version 2c. */
+  community?: Secret
+  v3?: SnmpUser
+}
+
 export interface ObjectStoreConfig {
   /** Absent: Amazon's for the region. */
   endpoint?: string
@@ -178,7 +200,7 @@ export interface Config {
   /** Milliseconds. */
   shutdownGrace: number
   syslog: SyslogTarget[]
-  snmp: { enterprise: number; traps: TrapTarget[] }
+  snmp: { enterprise: number; agent?: SnmpAgentConfig; traps: TrapTarget[] }
   log: {
     level: LogLevel
     /** `-`: standard output. */

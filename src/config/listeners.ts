@@ -2,18 +2,7 @@
 import Type, { type TSchema } from 'typebox'
 import { NLA_MODES } from '../model/rdp-ticket.ts'
 import { VNC_OFFERED_TYPES } from '../model/vnc-options.ts'
-import { closed, Host, MAX_NETWORKS, NetworkText, Path } from './values.ts'
-
-const ListenPort = (port: number) =>
-  Type.Integer({
-    minimum: 0,
-    maximum: 65535,
-    default: port,
-    title: 'a port number from 0 to 65535',
-    description: 'TCP port; 0: the system chooses one',
-  })
-/** Networks on which clear text stays within this machine. */
-const LOOPBACK_NETWORKS = ['127.0.0.0/8', '::1/128']
+import { closed, Host, ListenPort, Networks, Path } from './values.ts'
 
 const Off = Type.Literal('off')
 const listener = <T extends TSchema>(schema: T, description: string, standard: object | 'off' = {}) =>
@@ -33,15 +22,6 @@ const withTls = (port: number) =>
     },
     closed,
   )
-/** Defaults to the networks of this machine. */
-const Networks = (description: string) =>
-  Type.Array(NetworkText, {
-    default: LOOPBACK_NETWORKS,
-    minItems: 1,
-    maxItems: MAX_NETWORKS,
-    title: 'a list of networks, one at least',
-    description,
-  })
 const inClearText = (port: number) =>
   Type.Object(
     {

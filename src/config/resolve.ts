@@ -15,6 +15,8 @@ import type {
   DnsServer,
   ObjectStoreConfig,
   RdpListen,
+  SnmpAgentConfig,
+  SnmpUser,
   SyslogTarget,
   TlsListen,
   TrapTarget,
@@ -22,8 +24,9 @@ import type {
 } from './config.ts'
 import { DatabaseUrlError, readDatabaseUrl } from './database-url.ts'
 import { sharedPorts } from './ports.ts'
-import { type ConfigFile, MAX_BANNER, type SecretSource } from './schema.ts'
+import { type ConfigFile, MAX_BANNER } from './schema.ts'
 import { parseDuration, parseSize } from './units.ts'
+import type { SecretSource } from './values.ts'
 
 const MAX_GRACE = parseDuration('1h')
 const SYSLOG_PORT = 514
@@ -35,6 +38,9 @@ const MIN_CERTIFICATE_LIFETIME = 5 * 60_000
 const MAX_CERTIFICATE_LIFETIME = 30 * 24 * 60 * 60_000
 /** RFC 3414 11.2: managers refuse shorter passwords. */
 const MIN_SNMP_PASSWORD = 8
+
+const MIN_COMMUNITY = 8
+const MAX_COMMUNITY = 255
 
 /** C0 but tab and line ends, DEL and C1. */
 const CONTROL = /(?!\t|\r|\n)\p{Cc}/u
@@ -253,6 +259,41 @@ class Resolver {
     }
   }
 
+  agent({ host, port, allow, v2c, v3 }: NonNullable<ConfigFile['snmp']['agent']>): SnmpAgentConfig {
+    const path: Path = ['snmp', 'agent']
+    this.#networks([...path, 'allow'], allow)
+    if (!v2c && !v3) this.fail(path, 'expected v2c, v3 or both')
+    return {
+      ...{ host, port, allow },
+      ...(v2c && { community: this.#community(v2c.community, [...path, 'v2c', 'community']) }),
+      ...(v3 && { v3: this.#snmpUser(v3, [...path, 'v3']) }),
+    }
+  }
+
+  /** Reads a community: all figures are open to a manager that guesses it. */
+  #community(source: SecretSource, path: Path): Secret {
+    const before = this.problems.length
+    const secret = this.secret(source, path)
+    const isLong = MIN_COMMUNITY <= secret.length && secret.length <= MAX_COMMUNITY
+    if (this.problems.length === before && !isLong) {
+      this.fail(path, `expected ${MIN_COMMUNITY} to ${MAX_COMMUNITY} bytes`)
+    }
+    return secret
+  }
+
+  #snmpUser(v3: NonNullable<NonNullable<ConfigFile['snmp']['agent']>['v3']>, path: Path): SnmpUser {
+    const { user, auth, priv } = v3
+    if (priv === 'aes256' && auth === 'sha224') {
+      // The key would have to be stretched, for which there is no standard.
+      this.fail([...path, 'priv'], 'aes256 needs auth: sha256, sha384 or sha512')
+    }
+    return {
+      ...{ user, auth, priv },
+      authPassword: this.#snmpPassword(v3.auth_password, [...path, 'auth_password']),
+      privPassword: this.#snmpPassword(v3.priv_password, [...path, 'priv_password']),
+    }
+  }
+
   #snmpPassword(source: SecretSource, path: Path): Secret {
     const before = this.problems.length
     const secret = this.secret(source, path)
@@ -399,6 +440,7 @@ export function resolveConfig(
     syslog: content.syslog.map((sink, i) => resolver.syslog(sink, i)),
     snmp: {
       enterprise: content.snmp.enterprise,
+      ...(content.snmp.agent && { agent: resolver.agent(content.snmp.agent) }),
       traps: content.snmp.traps.map((trap, i) => resolver.trap(trap, i)),
     },
     log: {

@@ -1,6 +1,5 @@
 /**
- * The schema of the configuration file: every supported key, its default and its meaning. Keys of a later
- * release are not in it but are known by name, so that the error is "not available yet" and not "unknown".
+ * The schema of the configuration file: every supported key, its default and its meaning.
  *
  * `title` is the expected value in an error; `description` documents the key in config/schema.json; `secret`
  * keeps the value out of error texts.
@@ -9,17 +8,13 @@ import Type, { type Static } from 'typebox'
 import { LEAST_MIN_LENGTH, MIN_LENGTH, MOST_MIN_LENGTH } from '../model/password-length.ts'
 import { SYSLOG_FORMATS } from './config.ts'
 import { Listen } from './listeners.ts'
+import { Snmp } from './snmp.ts'
 import { DURATION_PATTERN, SIZE_PATTERN } from './units.ts'
-import { closed, Host, MAX_NETWORKS, NetworkText, Path } from './values.ts'
+import { Choice, closed, Host, MAX_NETWORKS, NetworkText, Path, RemotePort, Secret } from './values.ts'
 
 /** Bytes, also of the message of the day; fits in one message. */
 export const MAX_BANNER = 8192
 
-const RemotePort = Type.Integer({ minimum: 1, maximum: 65535, title: 'a port number from 1 to 65535' })
-const Choice = <const T extends readonly string[]>(
-  values: readonly [...T],
-  options: { default?: T[number]; description: string },
-) => Type.Enum<[...T]>(values, { title: `one of ${values.join(', ')}`, ...options })
 const Duration = (options: { default: string; description: string }) =>
   Type.String({ pattern: DURATION_PATTERN, title: 'a duration such as 90s, 15m, 8h or 30d', ...options })
 
@@ -31,17 +26,6 @@ const Shown = (description: string) =>
     ],
     { title: 'text or { file: PATH }', description },
   )
-
-const Secret = (description: string) =>
-  Type.Union(
-    [
-      Type.String({ minLength: 1, maxLength: 1024 }),
-      Type.Object({ file: Type.String({ minLength: 1 }) }, closed),
-      Type.Object({ env: Type.String({ minLength: 1 }) }, closed),
-    ],
-    { title: 'text, { file: PATH } or { env: NAME }', secret: true, description },
-  )
-export type SecretSource = string | { file: string } | { env: string }
 
 const Balancers = (description: string) =>
   Type.Array(NetworkText, { default: [], maxItems: MAX_NETWORKS, title: 'a list of networks', description })
@@ -127,36 +111,6 @@ const Syslog = Type.Object(
     key: Type.Optional(Path('tls: the private key (PEM) of certificate')),
   },
   { ...closed, title: 'a syslog receiver: { host, port, transport, format, ca, certificate, key }' },
-)
-
-const Trap = Type.Object(
-  {
-    host: Host({ description: 'the manager' }),
-    port: { ...RemotePort, default: 162, description: 'UDP port' },
-    version: Type.Union([Type.Literal('2c'), Type.Literal(3)], {
-      default: '2c',
-      title: '2c or 3',
-      description: 'SNMP version; 3 always authenticates and encrypts, and needs inform: true',
-    }),
-    inform: Type.Boolean({
-      default: false,
-      title: 'true or false',
-      description: 'require an acknowledgement, and repeat the notification without one',
-    }),
-    community: Type.Optional(Secret('version 2c: the community')),
-    user: Type.Optional(
-      Type.String({ pattern: '^[\\x21-\\x7e]{1,32}$', title: 'a user name', description: 'version 3' }),
-    ),
-    auth: Type.Optional(
-      Choice(['sha', 'sha224', 'sha256', 'sha384', 'sha512'], {
-        description: 'version 3: authentication protocol; default: sha256',
-      }),
-    ),
-    auth_password: Type.Optional(Secret('version 3: at least 8 characters')),
-    priv: Type.Optional(Choice(['aes'], { description: 'version 3: encryption protocol; default: aes' })),
-    priv_password: Type.Optional(Secret('version 3: at least 8 characters')),
-  },
-  { ...closed, title: 'a receiver of notifications: { host, port, version, community, … }' },
 )
 
 export const ConfigSchema = Type.Object(
@@ -424,24 +378,7 @@ export const ConfigSchema = Type.Object(
       title: 'a list of syslog receivers',
       description: 'receivers of events, as RFC 5424 messages',
     }),
-    snmp: Type.Object(
-      {
-        enterprise: Type.Integer({
-          minimum: 1,
-          maximum: 0xffffffff,
-          default: 32473,
-          title: 'an enterprise number',
-          description: 'private enterprise number, also in syslog; the default is the documentation number',
-        }),
-        traps: Type.Array(Trap, {
-          default: [],
-          maxItems: 16,
-          title: 'a list of receivers of notifications',
-          description: 'receivers of notifications',
-        }),
-      },
-      { ...closed, default: {} },
-    ),
+    snmp: Snmp,
     log: Type.Object(
       {
         level: Choice(['error', 'warn', 'info', 'debug', 'trace'], {
@@ -462,6 +399,3 @@ export const ConfigSchema = Type.Object(
 )
 /** The file's content once defaults are filled in. */
 export type ConfigFile = Static<typeof ConfigSchema>
-
-/** Keys of later releases, as full paths without list positions. */
-export const LATER_KEYS: readonly string[] = ['snmp.agent']

@@ -63,16 +63,22 @@ export function networkError(text: string): string | undefined {
  * address.
  */
 export function isFrom(address: string, networks: readonly string[]): boolean {
-  if (networks.length === 0) return true
-  const plain = plainAddress(address).split('%')[0] ?? ''
-  const family = isIP(plain)
-  if (family === 0) return false
+  return fromAny(networks)(address)
+}
+
+/** As `isFrom`, for many addresses. */
+export function fromAny(networks: readonly string[]): (address: string) => boolean {
+  if (networks.length === 0) return () => true
   const list = new BlockList()
   for (const text of networks) {
     const network = parse(text)
     if (network) list.addSubnet(network.address, network.prefix, network.family)
   }
-  return list.check(plain, family === 4 ? 'ipv4' : 'ipv6')
+  return (address) => {
+    const plain = plainAddress(address).split('%')[0] ?? ''
+    const family = isIP(plain)
+    return family !== 0 && list.check(plain, family === 4 ? 'ipv4' : 'ipv6')
+  }
 }
 
 /** Whether the network or address lies entirely in one of the networks. */

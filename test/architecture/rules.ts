@@ -669,6 +669,7 @@ export const TIERS: readonly Tier[] = [
           'src/pages',
         ],
       },
+      'src/snmp': { isPure: true, may: ['proxies/bytes', 'src/audit/events', 'src/model'] },
       'src/broker': {
         may: [
           'proxies/ssh/transport',
@@ -696,6 +697,7 @@ export const TIERS: readonly Tier[] = [
           'src/notifications',
           'src/recording-service',
           'src/rotation',
+          'src/snmp',
           'src/sockets',
           'src/store',
           'src/store/engine',

@@ -4,33 +4,20 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { EventCode } from '../../src/audit/events/catalogue.ts'
 import type { EventFields } from '../../src/audit/events/fields.ts'
 import { MetricsSink } from '../../src/audit/sinks/metrics.ts'
-import { createMetrics, type Metrics, type MetricsServer, startMetrics } from '../../src/broker/metrics.ts'
+import { type Metrics, type MetricsServer, startMetrics } from '../../src/broker/metrics.ts'
 import { describeWithPeers, findProgram } from '../peers/program.ts'
+import { feedOf, metricsOf } from './parts-of-metrics.ts'
 
-const feed = (type: 'log' | 'syslog', queued: number, lost: number) => ({
-  sink: {
-    type,
-    address: `udp://${type}:514`,
-    identity: type,
-    wants: () => true,
-    connect: () => Promise.reject(new Error('nobody connects here')),
-  },
-  queued,
-  lost,
-})
 let metrics: Metrics
 let sink: MetricsSink
 let server: MetricsServer
 let base: string
 beforeEach(async () => {
-  metrics = createMetrics({
-    version: '0.1.0',
+  metrics = metricsOf({
     nativeCrypto: false,
-    feeds: () => [feed('log', 0, 0), feed('syslog', 7, 3)],
-    freeBytes: async () => 5e9,
+    feeds: () => [feedOf('log', 0, 0), feedOf('syslog', 7, 3)],
     isDatabaseAway: () => true,
-    pendingApprovals: async () => 3,
-    secrets: async () => ({ overdue: 2, mismatch: 1, unknown: 0 }),
+    isReady: () => false,
     certificateEnds: () => new Map([['https', 1_900_000_000]]),
     takeDelays: () => [12, 250],
   })
@@ -83,18 +70,7 @@ test('says how long the event loops of session workers stood still, by the place
 test('says how far recordings are on their way to an object store, where there is one', async () => {
   expect(await scrape()).not.toContain('upload')
   const totals = { bytes: 12, failures: 3 }
-  const { registry } = createMetrics({
-    version: '0.1.0',
-    nativeCrypto: true,
-    feeds: () => [],
-    freeBytes: async () => 0,
-    isDatabaseAway: () => true,
-    pendingApprovals: async () => 3,
-    secrets: async () => ({ overdue: 2, mismatch: 1, unknown: 0 }),
-    certificateEnds: () => new Map(),
-    takeDelays: () => [],
-    uploads: { totals, waiting: async () => 7 },
-  })
+  const { registry } = metricsOf({ uploads: { totals, waiting: async () => 7 } })
   totals.bytes = 20
   await registry.metrics()
   const text = await registry.metrics()
@@ -153,18 +129,7 @@ const ALERTS = 'config/monitoring/alerts.yaml'
 const DASHBOARD = 'config/monitoring/dashboard.json'
 
 test('alerts and dashboard read only metrics that there are', async () => {
-  const { registry } = createMetrics({
-    version: '0.1.0',
-    nativeCrypto: true,
-    feeds: () => [],
-    freeBytes: async () => 0,
-    isDatabaseAway: () => false,
-    pendingApprovals: async () => 0,
-    secrets: async () => ({ overdue: 0, mismatch: 0, unknown: 0 }),
-    certificateEnds: () => new Map(),
-    takeDelays: () => [],
-    uploads: { totals: { bytes: 0, failures: 0 }, waiting: async () => 0 },
-  })
+  const { registry } = metricsOf({ uploads: { totals: { bytes: 0, failures: 0 }, waiting: async () => 0 } })
   const known = new Set(registry.getMetricsAsArray().map(({ name }) => name))
   for (const [file, least] of [
     [ALERTS, 10],

@@ -1,24 +1,14 @@
 /** Faults of PROXY headers in the log: a line a minute for each listener and kind, and a metric of all. */
 import { expect, test } from 'vitest'
-import { createMetrics } from '../../src/broker/metrics.ts'
 import { type ProxyHeadersParts, reportsOf } from '../../src/broker/proxy-headers.ts'
+import { metricsOf } from './parts-of-metrics.ts'
 
 const BALANCER = { address: '192.0.2.1', port: 1 }
 
 test('tells of a fault once a minute, with the number of those untold', async () => {
   const lines: object[] = []
   const clock = { now: 0 }
-  const metrics = createMetrics({
-    version: 'any',
-    nativeCrypto: true,
-    feeds: () => [],
-    freeBytes: () => Promise.resolve(0),
-    secrets: async () => ({ overdue: 2, mismatch: 1, unknown: 0 }),
-    certificateEnds: () => new Map(),
-    takeDelays: () => [],
-    isDatabaseAway: () => false,
-    pendingApprovals: async () => 3,
-  })
+  const metrics = metricsOf()
   const logger = { warn: (line: object) => void lines.push(line), debug: () => undefined }
   const { onRefused } = reportsOf({
     logger: logger as unknown as ProxyHeadersParts['logger'],

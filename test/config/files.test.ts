@@ -20,17 +20,18 @@ test('config/sallyport.yaml as it is equals the defaults', () => {
   )
 })
 
-test('config/sallyport.yaml with its examples in use is in order but for the file that one refers to', () => {
+test('config/sallyport.yaml with its examples in use is in order but for the file that two refer to', () => {
   expect(() => parseConfig(uncommented, '/etc/sallyport.yaml', surroundings)).toThrow(
-    /^[^\n]*snmp\.traps\[0\]\.community: cannot read the secret[^\n]*$/,
+    /^[^\n]*snmp\.agent\.v2c\.community: cannot read the secret[^\n]*\n[^\n]*snmp\.traps\[0\]\.community: cannot read the secret[^\n]*$/,
   )
   const config = parseConfig(
-    uncommented.replace('{ file: snmp-community }', 'text'),
+    uncommented.replaceAll('{ file: snmp-community }', 'longenough'),
     '/etc/sallyport.yaml',
     surroundings,
   )
   expect(config.recordings.objectStore).toMatchObject({ bucket: 'recordings', segmentInterval: 15_000 })
   expect(config.syslog.map(({ transport }) => transport)).toEqual(['udp', 'tls'])
+  expect(config.snmp.agent).toMatchObject({ port: 161, v3: { auth: 'sha256', priv: 'aes256' } })
   expect(config.snmp.traps.map(({ version }) => version)).toEqual(['2c', 3])
 })
 

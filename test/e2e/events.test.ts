@@ -10,6 +10,7 @@ import { parse, stringify } from 'yaml'
 import { EVENTS, type EventCode, TRAP_CODES } from '../../src/audit/events/catalogue.ts'
 import { startReceivers } from '../notifications/receivers.ts'
 import { type ApiAnswer, callApi, metricsOf, startBroker } from '../peers/broker.ts'
+import { startManagers } from '../peers/net-snmp.ts'
 import { scp, ssh, sshTerminal } from '../peers/openssh.ts'
 import { descendants, freePort } from '../peers/process.ts'
 import { describeWithPeers } from '../peers/program.ts'
@@ -23,22 +24,33 @@ const RIGHTS = ['SSH_SHELL', 'SSH_REMOTE_COMMAND', 'SSH_SCP_UP']
 /** As in src/identity/lockout.ts: failures of one name from one address. */
 const FAILURES_TO_LOCK = 10
 
-describeWithPeers('events', ['sshd', 'ssh', 'scp', 'rsyslogd', 'snmptrapd', 'python3-aiosmtpd'], () => {
+const PEERS = ['sshd', 'ssh', 'scp', 'rsyslogd', 'snmpget', 'snmptrapd', 'python3-aiosmtpd'] as const
+
+describeWithPeers('events', PEERS, () => {
   let bastion: Bastion
   let rsyslog: Rsyslog
   let trapd: Snmptrapd
   let sshd: Sshd
   let dataFolder: string
   let deadPort: number
+  let agentPort: number
   /** The session of the first test. */
   let session: string
 
   const sinks = () => ({
     syslog: ['udp', 'tcp'].map((transport) => ({ host: '127.0.0.1', port: rsyslog.port, transport })),
-    snmp: { traps: [{ host: '127.0.0.1', port: trapd.port, version: '2c', community: trapd.community }] },
+    snmp: {
+      agent: { port: agentPort, v2c: { community: 'figures-please' } },
+      traps: [{ host: '127.0.0.1', port: trapd.port, version: '2c', community: trapd.community }],
+    },
   })
   beforeAll(async () => {
-    ;[rsyslog, trapd, deadPort] = await Promise.all([startRsyslog(), startSnmptrapd(), freePort()])
+    ;[rsyslog, trapd, deadPort, agentPort] = await Promise.all([
+      startRsyslog(),
+      startSnmptrapd(),
+      freePort(),
+      freePort(),
+    ])
     dataFolder = mkdtempSync(join(tmpdir(), 'sallyport-data-'))
     bastion = await startBastion({
       credential: 'password',
@@ -376,6 +388,23 @@ describeWithPeers('events', ['sshd', 'ssh', 'scp', 'rsyslogd', 'snmptrapd', 'pyt
     expect(value('sallyport_recording_bytes_total')).toBe(sizes.reduce((sum, size) => sum + size, 0))
     // No series has a user, a target or a session.
     for (const name of ['ops1', 'srv1', 'ghost', session]) expect(text).not.toContain(name)
+  })
+
+  test('a manager gets the same figures from the agent', async () => {
+    const managers = startManagers()
+    try {
+      const figure = async (name: string) => {
+        const who = ['-v2c', '-c', 'figures-please', '-OqvU', `127.0.0.1:${agentPort}`]
+        return (await managers.ask('snmpget', ...who, `SALLYPORT-MIB::sallyport${name}`)).stdout.trim()
+      }
+      const denied = await bastion.events('session.denied')
+      expect(await figure('SessionRefused.ssh')).toBe(String(denied.length))
+      expect(await figure('CheckoutsRefused.0')).toBe('1')
+      expect(await figure('SinkType.4')).toBe('snmp')
+      expect(Number(await figure('CertificateDays.https'))).toBeGreaterThan(30)
+    } finally {
+      managers.remove()
+    }
   })
 
   test('session workers that die: each is told, and the third in a row is an alert', async () => {

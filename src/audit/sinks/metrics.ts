@@ -20,6 +20,8 @@ const subprotocolLabel = among(RIGHTS)
 const deletedLabel = among(['age', 'size', 'request'])
 const resultLabel = among(['success', 'failure', 'killed', 'lost'])
 
+const approvalLabel = among(['accepted', 'rejected', 'cancelled', 'expired', 'revoked'])
+
 const AUTH_RESULTS = {
   'auth.success': 'success',
   'auth.failure': 'failure',
@@ -79,6 +81,17 @@ export function eventMetrics(registers: Registry[]) {
       labelNames: ['result'],
       registers,
     }),
+    lockouts: new Counter({
+      name: 'sallyport_lockouts_total',
+      help: 'How often sign-in was held up for a user or an address.',
+      registers,
+    }),
+    approvals: new Counter({
+      name: 'sallyport_approvals_total',
+      help: 'Requests for approval, and what became of them: accepted, rejected, cancelled, expired, revoked.',
+      labelNames: ['result'],
+      registers,
+    }),
   }
 }
 
@@ -99,6 +112,17 @@ export class MetricsSink {
       case 'auth.failure':
       case 'auth.unavailable':
         metrics.authentications.inc({ method: methodLabel(fields.method), result: AUTH_RESULTS[code] }, times)
+        break
+      case 'auth.locked':
+        metrics.lockouts.inc()
+        break
+      case 'approval.request':
+        metrics.approvals.inc({ result: 'requested' })
+        break
+      case 'approval.answer':
+      case 'approval.end':
+        // An answer that could not be stored does not count.
+        if (fields.result !== 'failure') metrics.approvals.inc({ result: approvalLabel(fields.result) })
         break
       case 'session.open':
         metrics.running.set(String(fields.session), protocolLabel(fields.protocol))

@@ -35,7 +35,10 @@ export function usePlaces(): void {
     for (const database of databases.splice(0)) await database.drop()
     rmSync(folder, { recursive: true, force: true })
   })
-  afterAll(() => rmSync(models, { recursive: true, force: true }))
+  afterAll(() => {
+    model = undefined
+    rmSync(models, { recursive: true, force: true })
+  })
 }
 
 export const pathOf = (name: string): string => join(folder, name)
