@@ -12,7 +12,7 @@ const SECRET = { client_secret: CLIENT_SECRET }
 const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const privateKey = pair.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 const jwks = { keys: [{ ...pair.publicKey.export({ format: 'jwk' }), kid: 'own', alg: 'ES256', use: 'sig' }] }
-/** What a silent provider may take. */
+/** Milliseconds that a silent provider may take. */
 const SHORT_MS = 300
 const redirect_uris = ['one', 'two', 'corp'].map(redirectUri)
 

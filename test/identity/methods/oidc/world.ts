@@ -48,7 +48,7 @@ export interface World {
   close(): Promise<void>
 }
 
-/** What a sound provider may take, also on a slow machine. */
+/** Milliseconds that a sound provider may take, also on a slow machine. */
 export const PATIENCE_MS = 60_000
 
 export async function startWorld(): Promise<World> {
