@@ -7,14 +7,14 @@ const MASK = '[secret]'
 const MIN_LENGTH = 4
 
 const PEM =
-  /-----BEGIN [A-Z0-9 ]*(?:PRIVATE KEY|AGE[A-Z- ]*KEY)[A-Z0-9 ]*-----[\s\S]*?(?:-----END [A-Z0-9 ]*-----|$)/g
+  /-----BEGIN [A-Z0-9 ]{0,32}(?:PRIVATE KEY|AGE[A-Z- ]{0,32}KEY)[A-Z0-9 ]{0,32}-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,64}-----|$)/g
 const AGE_KEY = /AGE-SECRET-KEY-[0-9A-Z]+/g
-/** The password of a URL. */
-const IN_URL = /(\b[a-z][a-z0-9+.-]*:\/\/[^\s/@:"]*:)[^\s@"]+(?=@)/gi
+/** The password of a URL. Counts are bounded here and below: a line of the log may be made to cost much. */
+const IN_URL = /(\b[a-z][a-z0-9+.-]{0,31}:\/\/[^\s/@:"]{0,256}:)[^\s@"]{1,1024}(?=@)/gi
 const BEARER = /\b(bearer|basic|negotiate|token)\s+[\w+/=.~-]{8,}/gi
 /** A field of JSON, a parameter, or words, whose name says what its value is. */
 const NAMED =
-  /((?:password|passphrase|passwd|secret|community|token|cookie|authorization|private_?key|api_?key)[\w-]*\\?["']?\s*[:=]\s*)(\\?"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s,;&}]+)/gi
+  /((?:password|passphrase|passwd|secret|community|token|cookie|authorization|private_?key|api_?key)[\w-]{0,64}\\?["']?\s*[:=]\s*)(\\?"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s,;&}]+)/gi
 
 /** As the first start prints it. */
 const PRINTED = /(\bpassword (?:of \S+ )?(?:is )?)[\w-]{16,}/g

@@ -72,7 +72,7 @@ function watchdogMs({ WATCHDOG_USEC: usec, WATCHDOG_PID: of }: Environment, pid:
 }
 
 export class Supervisor {
-  readonly #send: Send
+  #send: Send
   readonly #beats: NodeJS.Timeout | undefined
   #extensions: NodeJS.Timeout | undefined
 
@@ -107,6 +107,7 @@ export class Supervisor {
     clearInterval(this.#beats)
     clearInterval(this.#extensions)
     this.#send(undefined)
+    this.#send = () => undefined
   }
 
   #askForTime(): void {

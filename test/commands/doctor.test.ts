@@ -117,3 +117,9 @@ test('words that are no secrets stay', () => {
   const said = '{"message":"the password of ops1 was changed","user":"ops1","tokens":3}'
   expect(scrubbed(said, [])).toContain('the password of ops1 was changed')
 })
+
+// Each would take minutes if every beginning were read to the end.
+test.each(['a.', 'x://a:', '-----BEGIN ', 'PRIVATE KEY', 'password'])('a long line of %j ends', (piece) => {
+  const line = `-----BEGIN ${piece.repeat(256 * 1024)}`
+  expect(scrubbed(line, []).length).toBeGreaterThan(0)
+})
