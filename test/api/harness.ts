@@ -66,6 +66,7 @@ export interface Answer {
 export interface Harness {
   api: Api
   store: Store
+  registry: MethodRegistry
   providerSessions: ProviderSessions
   approvals: Approvals
   /** Path of the database's file. */
@@ -313,6 +314,7 @@ export async function startHarness(
     api,
     store,
     approvals,
+    registry,
     providerSessions,
     database: temporary.path,
     open: temporary.open,

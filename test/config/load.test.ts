@@ -169,6 +169,13 @@ log: { level: debug, file: sallyport.log }
     )
   })
 
+  test('asks servers every 15 minutes at least, so that a person who is removed there is out by then', () => {
+    expect(parse('sign_in: { check_interval: 15m }').signIn.checkInterval).toBe(15 * 60_000)
+    expect(problems('sign_in: { check_interval: 901s }')).toEqual([
+      expect.stringContaining('sign_in.check_interval: expected 1s to 15m, got 901s'),
+    ])
+  })
+
   test('takes the networks of clear text as they are', () => {
     const { telnet } = parse('listen: { telnet: { allow: [10.0.0.0/8, 192.0.2.1] } }').listen
     expect(telnet).toEqual({ host: '::', port: 23, allow: ['10.0.0.0/8', '192.0.2.1'] })

@@ -83,6 +83,7 @@ const PROGRAMS = {
   'freerdp-shadow-cli': 'freerdp2-shadow-x11',
   xfreerdp: 'freerdp2-x11',
   promtool: 'prometheus',
+  plackup: 'libplack-perl',
   'winpr-hash': 'winpr-utils',
   rdesktop: 'rdesktop',
   xrdp: 'xrdp',
@@ -144,6 +145,15 @@ const MULTIARCH = process.arch === 'arm64' ? 'aarch64-linux-gnu' : 'x86_64-linux
 /** Library → a file of it and its Debian package. */
 const LIBRARIES = {
   simplesamlphp: { file: '/usr/share/simplesamlphp/www/index.php', debian: 'simplesamlphp' },
+  'lemonldap-ng': {
+    file: '/usr/share/perl5/Lemonldap/NG/Portal/Main.pm',
+    debian: 'liblemonldap-ng-portal-perl',
+  },
+  // Modules that the portal needs for these two protocols, and does not depend on.
+  lasso: { file: `/usr/lib/${MULTIARCH}/perl5/5.36/Lasso.pm`, debian: 'liblasso-perl' },
+  'io-string': { file: '/usr/share/perl5/IO/String.pm', debian: 'libio-string-perl' },
+  'string-random': { file: '/usr/share/perl5/String/Random.pm', debian: 'libstring-random-perl' },
+  'xml-simple': { file: '/usr/share/perl5/XML/Simple.pm', debian: 'libxml-simple-perl' },
   'rsyslog-gnutls': { file: `/usr/lib/${MULTIARCH}/rsyslog/lmnsd_gtls.so`, debian: 'rsyslog-gnutls' },
   'samba-ad-dc': {
     file: '/usr/share/samba/setup/provision.ldif',

@@ -73,7 +73,7 @@ export class Browser {
     const [, action = ''] = /<form[^>]*action="([^"]*)"/.exec(page.text) ?? []
     const body = new URLSearchParams()
     for (const [, name = '', value = ''] of page.text.matchAll(
-      /<input type="hidden" name="([^"]*)" value="([^"]*)"/g,
+      /<input [^>]*type="hidden" name="([^"]*)" value="([^"]*)"/g,
     ))
       body.set(name, value)
     for (const [name, value] of Object.entries(fields)) body.set(name, value)

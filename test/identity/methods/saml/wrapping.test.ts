@@ -94,8 +94,8 @@ const ATTACKS: readonly [name: string, check: SamlCheck, build: () => string][] 
     'assertions',
     () => {
       const { whole, assertion, bareAssertion, signature, evil } = parts('Assertion')
-      const other = renamed(evil(assertion)).replace(signature, withObject(signature, bareAssertion))
-      return whole.replace(assertion, other)
+      const around = signature.replace('</Signature>', `${bareAssertion}</Signature>`)
+      return whole.replace(assertion, renamed(evil(assertion)).replace(signature, around))
     },
   ],
   [
@@ -158,6 +158,12 @@ const ATTACKS: readonly [name: string, check: SamlCheck, build: () => string][] 
     () => parts('Assertion').whole.replace(END, `<saml:EncryptedAssertion/>${END}`),
   ],
 ]
+
+test('each of XSW 1 to 8 is there, by its number', () => {
+  const numbers = ATTACKS.flatMap(([name]) => /^XSW(\d):/.exec(name)?.[1] ?? [])
+  expect(numbers).toEqual(['1', '2', '3', '4', '5', '6', '7', '8'])
+  expect(new Set(ATTACKS.map(([, , build]) => build())).size).toBe(ATTACKS.length)
+})
 
 test.each(ATTACKS)('%s is refused by %s', async (_name, check, build) => {
   const xml = build()
