@@ -1,5 +1,5 @@
 /** Sign-ins and sign-outs by OpenID Connect and by SAML at LemonLDAP::NG, in a browser without a script. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { ProviderCheck } from '../../src/identity/provider-check.ts'
 import { type Harness, SITE, startHarness } from '../api/harness.ts'
 import { CLIENT_SECRET, type LemonLdap, layLemonLdap } from '../peers/lemonldap.ts'
@@ -8,7 +8,7 @@ import { describeWithPeers } from '../peers/program.ts'
 import { postedFields } from '../peers/simplesamlphp.ts'
 import { FormBrowser, type Shown } from './browser.ts'
 
-const ALICE = { name: 'Alice Ély', mail: 'alice@example.org', groups: ['admins', 'ops'] }
+const ALICE = { name: 'Alice Ely', mail: 'alice@example.org', groups: ['admins', 'ops'] }
 const CAROL = { name: 'Carol', mail: 'carol@example.org', groups: ['visitors'] }
 /** Headers of a link of another site. */
 const LINK = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }
@@ -112,12 +112,21 @@ describeWithPeers('LemonLDAP::NG', PEERS, () => {
     expect(await lastEvent('auth.failure')).toMatchObject({ user: `carol@d-${name}`, reason: 'unmapped' })
   })
 
-  it.each(['oidc/login', 'saml/corp'])('keeps a person with a wrong password from coming back to %s', async (at) => {
-    const page = await atPortal(`/signin/${at}`, new FormBrowser(h.api), lemon.newBrowser(), 'alice', 'wrong')
-    expect(page.url.href.startsWith(lemon.portal)).toBe(true)
-    expect(page.text).not.toContain('SAMLResponse')
-    expect(page.text).toContain('name="password"')
-  })
+  it.each(['oidc/login', 'saml/corp'])(
+    'keeps a person with a wrong password from coming back to %s',
+    async (at) => {
+      const page = await atPortal(
+        `/signin/${at}`,
+        new FormBrowser(h.api),
+        lemon.newBrowser(),
+        'alice',
+        'wrong',
+      )
+      expect(page.url.href.startsWith(lemon.portal)).toBe(true)
+      expect(page.text).not.toContain('SAMLResponse')
+      expect(page.text).toContain('name="password"')
+    },
+  )
 
   it('is asked again by refresh: groups follow, and a person removed there is out', async () => {
     const browser = new FormBrowser(h.api)
@@ -130,7 +139,11 @@ describeWithPeers('LemonLDAP::NG', PEERS, () => {
     })
     lemon.know({ alice: { ...ALICE, groups: ['ops'] } })
     await check.run()
-    expect([lost, (await person('login')).groups, (await account(browser)).status]).toEqual([[], ['network'], 200])
+    expect([lost, (await person('login')).groups, (await account(browser)).status]).toEqual([
+      [],
+      ['network'],
+      200,
+    ])
     lemon.know({})
     await check.run()
     expect(lost).toContainEqual(expect.stringContaining('alice@d-login: invalid_grant'))

@@ -91,7 +91,12 @@ export async function layLemonLdap(): Promise<LemonLdap> {
         LEMONLDAP_ACCOUNTS: inside('accounts.json'),
       }
       const options = { env, cwd: folder, timeout: 60_000 }
-      daemon = await startDaemon(findProgram('plackup'), [...args, ...tls, program], /Accepting connections/, options)
+      daemon = await startDaemon(
+        findProgram('plackup'),
+        [...args, ...tls, program],
+        /Accepting connections/,
+        options,
+      )
     },
     async signIn(browser, url, user, password, until) {
       const page = await browser.open(new URL(url), until)
