@@ -5,14 +5,14 @@ import { ALSO_ON_POSTGRES, filesOf, type ProjectName } from './test/projects.ts'
 import { LongestFirst } from './test/sequence.ts'
 
 /** Hundreds of its tests drive real programs. Half of their time is waiting: four files for two processors. */
-const driving = (name: ProjectName) => ({
+const driving = (name: ProjectName, { isolate = false } = {}) => ({
   extends: true as const,
   test: {
     name,
     ...filesOf(name),
     globalSetup: ['test/peers/global-setup.ts'],
     // Loading what a hundred files import once for each of them took minutes.
-    isolate: false,
+    isolate,
     maxWorkers: 4,
     sequence: { groupOrder: 1 },
     // Brokers that a test starts give their proxies copies of what the gate says, as another process would get them.
@@ -41,7 +41,8 @@ export default defineConfig({
           maxWorkers: 2,
         },
       },
-      driving('slow'),
+      // Some measure the memory of their own process.
+      driving('slow', { isolate: true }),
       driving('e2e'),
       driving('peers'),
       {

@@ -27,7 +27,7 @@ import { explainBindError } from '../config/bind-error.ts'
 import { configChanges } from '../config/changes.ts'
 import type { Config, ListenAddress } from '../config/config.ts'
 import { exposedFiles } from '../config/exposure.ts'
-import { portFault } from '../config/ports.ts'
+import { addressesOf, portFault } from '../config/ports.ts'
 import { Follower } from '../contents/follower.ts'
 import { contentMode, prepareContents } from '../contents/open.ts'
 import { ContentThread } from '../contents/thread.ts'
@@ -141,8 +141,8 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
 }
 
 /** Throws if a port cannot be bound: a start that fails makes no administrator, whose password is shown only once. */
-async function requirePorts({ listen }: Config): Promise<void> {
-  for (const [name, address] of Object.entries(listen)) {
+async function requirePorts(config: Config): Promise<void> {
+  for (const [name, address] of addressesOf(config)) {
     const fault = await portFault(name, address)
     if (fault !== undefined) throw new Error(fault)
   }

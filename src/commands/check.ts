@@ -13,7 +13,7 @@ import { wideBalancers } from '../config/balancers.ts'
 import type { Config } from '../config/config.ts'
 import { exposedFiles } from '../config/exposure.ts'
 import { ConfigError, loadConfig } from '../config/load.ts'
-import { portFault } from '../config/ports.ts'
+import { addressesOf, portFault } from '../config/ports.ts'
 import { runningHolder } from '../host/data-folder.ts'
 import { publicHostKeys } from '../host/front-files.ts'
 import { withholdFromCoreDumps } from '../host/process-memory.ts'
@@ -82,9 +82,9 @@ export async function look(file: string): Promise<Finding[]> {
   ]
 }
 
-async function ports({ listen }: Config, running: number | undefined): Promise<Finding[]> {
+async function ports(config: Config, running: number | undefined): Promise<Finding[]> {
   const findings: Finding[] = []
-  for (const [name, address] of Object.entries(listen)) {
+  for (const [name, address] of addressesOf(config)) {
     const where = `${address.host} port ${address.port}`
     if (running !== undefined) {
       findings.push({

@@ -1,8 +1,9 @@
 /** The ports of the listeners before they are used: two of one, and those that cannot be bound. */
+import { createSocket } from 'node:dgram'
 import { createServer, isIPv6 } from 'node:net'
 import { explainBindError } from './bind-error.ts'
 import type { Problem } from './check.ts'
-import type { ListenAddress } from './config.ts'
+import type { Config, ListenAddress } from './config.ts'
 
 /** "::" listens for IPv4 too. */
 const ALL = '::'
@@ -27,13 +28,27 @@ function meet(one: ListenAddress, other: ListenAddress): boolean {
 
 const covers = (host: string, other: string) => host === ALL || (host === ALL_OF_IPV4 && !isIPv6(other))
 
-/** Binds the listener's port for a moment. Returns why it cannot be bound, and the remedy, or undefined if it can. */
+/** Returns every address that the broker binds, with its name in messages. */
+export function addressesOf({ listen, snmp }: Config): [name: string, address: ListenAddress][] {
+  return [...Object.entries(listen), ...(snmp.agent ? [['snmp', snmp.agent] as [string, ListenAddress]] : [])]
+}
+
+/** Binds the address for a moment. Returns why it cannot be bound, and the remedy, or undefined if it can. */
 export async function portFault(name: string, address: ListenAddress): Promise<string | undefined> {
-  const { host, port } = address
-  const error = await new Promise<NodeJS.ErrnoException | undefined>((resolve) => {
+  const error = await (name === 'snmp' ? datagramFault(address) : streamFault(address))
+  return error && explainBindError(error, name, address)
+}
+
+const streamFault = ({ host, port }: ListenAddress) =>
+  new Promise<NodeJS.ErrnoException | undefined>((resolve) => {
     const server = createServer()
     server.once('error', resolve)
     server.listen({ host, port }, () => server.close(() => resolve(undefined)))
   })
-  return error && explainBindError(error, name, address)
-}
+
+const datagramFault = ({ host, port }: ListenAddress) =>
+  new Promise<NodeJS.ErrnoException | undefined>((resolve) => {
+    const socket = createSocket(isIPv6(host) ? 'udp6' : 'udp4')
+    socket.once('error', resolve)
+    socket.bind({ address: host, port }, () => socket.close(() => resolve(undefined)))
+  })

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { ulid } from 'ulid'
 import { FILE_NAME } from '../../recordings/container/format/limits.ts'
 import type { RecordingGrant } from '../../recordings/container/grant.ts'
+import { NoSpaceError } from '../../recordings/container/recording-file.ts'
 import { canonicalName, resolveTarget, type Target } from '../access/targets.ts'
 import type { Audit } from '../audit/events/catalogue.ts'
 import type { EventFields } from '../audit/events/fields.ts'
@@ -365,7 +366,11 @@ export class Opening {
     } catch (error) {
       const reason = `the recording cannot begin: ${error instanceof Error ? error.message : String(error)}`
       await audit.record('recording.failed', { ...sessionFields(session), reason })
-      throw new Denial(reason, 'the session cannot be recorded, so it is not opened: tell an administrator')
+      const why =
+        error instanceof NoSpaceError
+          ? 'the disk is full, and the session cannot be recorded'
+          : 'the session cannot be recorded'
+      throw new Denial(reason, `${why}, so it is not opened: tell an administrator`)
     }
   }
 

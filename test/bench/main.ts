@@ -10,6 +10,7 @@
  *   npm run bench -- --only api [--seconds N]
  *   npm run bench -- --only vnc|rdp [--size MIB] [--sessions N] [--unrecorded]
  *   npm run bench -- --only sign-ins [--quick]
+ *   npm run bench -- --only events
  *   npm run bench -- --only failover [--rounds N] [--through hosts|haproxy]
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -224,5 +225,6 @@ if (flags.only === 'api') await import('./api.ts')
 else if (flags.only === 'vnc') await import('./vnc.ts')
 else if (flags.only === 'rdp') await import('./rdp.ts')
 else if (flags.only === 'sign-ins') await import('./sign-ins.ts')
+else if (flags.only === 'events') await import('./events.ts')
 else if (flags.only === 'failover') await import('./failover.ts')
 else await passage()

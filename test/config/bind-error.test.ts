@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process'
+import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { explainBindError, portHolder } from '../../src/config/bind-error.ts'
+import { portFault } from '../../src/config/ports.ts'
 
 async function bindError(host: string, port: number): Promise<NodeJS.ErrnoException> {
   const server = createServer()
@@ -39,6 +41,19 @@ test('a port that nobody holds has no holder', async () => {
   server.close()
   await once(server, 'close')
   expect(portHolder(port)).toBeUndefined()
+})
+
+test('the port of the SNMP agent is one of UDP', async () => {
+  const held = createSocket('udp4')
+  held.bind(0, '127.0.0.1')
+  await once(held, 'listening')
+  const address = { host: '127.0.0.1', port: held.address().port }
+  expect(await portFault('snmp', address)).toContain(
+    `(process ${process.pid}); stop it, or set another port at snmp.agent.port`,
+  )
+  held.close()
+  await once(held, 'close')
+  expect(await portFault('snmp', address)).toBeUndefined()
 })
 
 test('a privileged port names the capability and another port', () => {

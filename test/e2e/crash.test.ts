@@ -190,7 +190,7 @@ describeWithPeers('the broker', ['sshd', 'ssh'], () => {
       const done = await ssh(bastion.home, bastion.login(), ['echo never'])
       expect({ code: done.code, stdout: done.stdout }).toEqual({ code: 255, stdout: '' })
       expect(done.stderr).toBe(
-        'sallyport: the session cannot be recorded, so it is not opened: tell an administrator\r\n',
+        'sallyport: the disk is full, and the session cannot be recorded, so it is not opened: tell an administrator\r\n',
       )
       const denied = await bastion.events('session.denied', 1)
       expect(denied.at(-1)).toMatchObject({ user: 'ops1', device: 'srv1' })

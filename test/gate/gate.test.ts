@@ -2,12 +2,14 @@
  * The gate as a proxy in another process will see it: every request and every answer goes through
  * structuredClone, so that a message that is not plain data fails here.
  */
+
 import { createHash } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { GateFile } from '../../proxies/session/gate-file.ts'
 import { FILE_NAME } from '../../recordings/container/format/limits.ts'
+import { NoSpaceError } from '../../recordings/container/recording-file.ts'
 import { RecordingWriter } from '../../recordings/container/writer.ts'
 import { Drawer } from '../../recordings/show/screens/drawer.ts'
 import { findRecording } from '../../recordings/storage/catalog.ts'
@@ -238,12 +240,19 @@ describe('open', () => {
 
   test('opens nothing when the recording cannot begin', async () => {
     const token = await identity()
-    recordingService.prepare = () => Promise.reject(new Error('no space left'))
-    expect(await gate.open({ identity: token, protocol: 'SSH', source: SOURCE })).toEqual({
+    recordingService.prepare = () => Promise.reject(new Error('no such folder'))
+    const open = () => gate.open({ identity: token, protocol: 'SSH', source: SOURCE })
+    expect(await open()).toEqual({
       result: 'denied',
       message: 'the session cannot be recorded, so it is not opened: tell an administrator',
     })
     expect(await codes()).toEqual(['auth.success', 'recording.failed', 'session.denied'])
+    recordingService.prepare = () => Promise.reject(new NoSpaceError('too few bytes'))
+    expect(await open()).toEqual({
+      result: 'denied',
+      message:
+        'the disk is full, and the session cannot be recorded, so it is not opened: tell an administrator',
+    })
   })
 })
 

@@ -12,7 +12,7 @@ export const SCREEN_PEERS = ['Xvfb', 'import', 'display'] as const
 /** X servers print the free number that they found on a line of its own. */
 export const DISPLAY_LINE = /^(\d+)$/m
 
-const WAIT_MS = 15_000
+const WAIT_MS = 45_000
 
 /** Three bytes per pixel, red first, row by row. */
 export interface Picture {
