@@ -8,7 +8,7 @@ import { describeWithPeers } from '../peers/program.ts'
 import { postedFields } from '../peers/simplesamlphp.ts'
 import { FormBrowser, type Shown } from './browser.ts'
 
-const ALICE = { name: 'Alice Ely', mail: 'alice@example.org', groups: ['admins', 'ops'] }
+const ALICE = { name: 'Alice Ély', mail: 'alice@example.org', groups: ['admins', 'ops'] }
 const CAROL = { name: 'Carol', mail: 'carol@example.org', groups: ['visitors'] }
 /** Headers of a link of another site. */
 const LINK = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }
