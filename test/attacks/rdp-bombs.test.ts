@@ -8,7 +8,7 @@ import { bitmap, message, words } from '../recordings/decode/graphics/rdp/update
 const MIB = 1024 * 1024
 const SIZE = { width: 64, height: 64 }
 /** Buffers besides the received data: a bitmap of 2^22 pixels, several times before it is collected. */
-const CAP = 160 * MIB
+const CAP = 224 * MIB
 /** Pixels between two pauses, each some nanoseconds: 4 Mi, and those of the bitmap that exceeded them. */
 const PIXELS_PER_TURN = 8 * MIB
 /** The most bitmaps of one update: their number has 16 bits. */
