@@ -66,7 +66,7 @@ try {
   const raise = async (): Promise<void> => {
     const one = (index: number) =>
       audit.record('command', {
-        ...{ user: 'ops1', source_ip: '192.0.2.1', session: '01K9T5RZ8Q4W6X2C3V0000000A', device: 'srv1' },
+        ...{ user: 'ops1', client_ip: '192.0.2.1', session: '01K9T5RZ8Q4W6X2C3V0000000A', device: 'srv1' },
         object: `systemctl restart unit-${index}`,
       })
     for (let first = 0; first < EVENTS; first += AT_A_TIME) {

@@ -7,6 +7,7 @@
 import { Buffer } from 'node:buffer'
 import { MalformedError } from '../../bytes/malformed.ts'
 import { buildData, buildExtendedData } from '../codec/build.ts'
+import { MSG } from '../codec/messages.ts'
 import type { ChannelEnd } from './channel-end.ts'
 import type { Flow } from './flow.ts'
 import { DRAIN_BYTES, DRAIN_MS, DRAIN_QUIET_MS, HELD_OUTPUT, MAX_LATE } from './limits.ts'
@@ -78,9 +79,12 @@ export class TerminalOutput {
     }
   }
 
-  /** Forwards a message of the target behind its output; copies it if it waits. Throws MalformedError. */
+  /**
+   * Forwards a message of the target behind its output; copies it if it waits. A client that has closed the channel
+   * still gets the exit status: PuTTY closes it at the end of the output. Throws MalformedError.
+   */
   follow(payload: Buffer): void {
-    if (this.#isDropped) return
+    if (this.#isDropped && payload[0] !== MSG.channelRequest) return
     if (this.#pieces.length === 0) {
       this.#client.pass(payload)
       return

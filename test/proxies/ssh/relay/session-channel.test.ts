@@ -7,6 +7,7 @@ import { DRAIN_MS, HELD_OUTPUT, MAX_QUEUED, TYPED_WINDOW } from '../../../../pro
 import { TAKING_MS } from '../../../../proxies/ssh/channel/taking-watch.ts'
 import {
   buildChannelRequest,
+  buildClose,
   buildData,
   buildEof,
   buildExec,
@@ -205,6 +206,21 @@ test('the target may only say how its program ended', async () => {
   channel.fromTarget(buildChannelRequest(7, 'exit-status', false, Buffer.from([0, 0, 0, 5])))
   expect(toClient.map((payload) => parseChannelRequest(payload).type)).toEqual(['exit-status'])
   expect(kinds(toTarget).at(-1)).toBe(MSG.channelFailure)
+})
+
+test('a client that has closed its terminal gets the exit status, and no more output', async () => {
+  const pty = { terminal: 'xterm', columns: 80, rows: 24, widthPixels: 0, heightPixels: 0, modes: NOTHING }
+  channel = opened(['SSH_SHELL'])
+  channel.fromClient(buildPtyRequest(7, false, pty))
+  channel.fromClient(buildShell(7, false))
+  await decided()
+  channel.fromTarget(buildEof(7))
+  channel.fromClient(buildClose(7))
+  toClient.length = 0
+  channel.fromTarget(buildData(7, Buffer.from('late')))
+  channel.fromTarget(buildChannelRequest(7, 'exit-status', false, Buffer.from([0, 0, 0, 5])))
+  channel.fromTarget(buildClose(7))
+  expect(kinds(toClient)).toEqual([MSG.channelRequest, MSG.channelClose])
 })
 
 test('data beyond the window that was granted is a breach, from either side', async () => {
