@@ -4,6 +4,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { cut } from '../audit/events/clean.ts'
+import { SIGN_IN_METHODS } from '../audit/events/fields.ts'
 import { PROTOCOLS } from '../model/rights.ts'
 import type { Engine } from './agent.ts'
 import { type Oid, oid } from './oid.ts'
@@ -124,10 +125,7 @@ const TABLES: readonly FigureTable[] = [
   },
   {
     label: 'method',
-    values: [
-      ...['password', 'keyboard-interactive', 'publickey', 'ticket'],
-      ...['api_password', 'api_key', 'negotiate', 'bearer', 'provider', 'other'],
-    ],
+    values: ['other', ...SIGN_IN_METHODS],
     columns: [
       figure('3.5.1.2', counterValue, 'authentications_total', { result: 'success' }),
       figure('3.5.1.3', counterValue, 'authentications_total', { result: 'failure' }),

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { SIGN_IN_METHODS } from '../../src/audit/events/fields.ts'
 import { METRICS, managedObjects, type Sample, type Self } from '../../src/snmp/objects.ts'
 import { type Oid, oid } from '../../src/snmp/oid.ts'
 import { metricsOf } from '../broker/parts-of-metrics.ts'
@@ -51,6 +52,14 @@ const own = objects
   .map(({ name, instances }) => ({ place: name.join('.'), instances }))
   .filter(({ place }) => place.startsWith(OWN))
   .map(({ place, instances }) => ({ place: place.slice(OWN.length), instances }))
+
+test('have a row for each way of a sign-in, by the names of the MIB', () => {
+  const mib = readFileSync('config/SALLYPORT-MIB.txt', 'utf8')
+  const [, listed = ''] = /^sallyportSignInMethod OBJECT-TYPE\s+SYNTAX INTEGER \{([^}]+)\}/m.exec(mib) ?? []
+  const camel = (name: string) => name.replace(/[-_](\w)/g, (_, letter: string) => letter.toUpperCase())
+  const wanted = ['other', ...SIGN_IN_METHODS].map((name, i) => `${camel(name)}(${i + 1})`)
+  expect(listed.split(',').map((one) => one.trim())).toEqual(wanted)
+})
 
 test('are those of the MIB, of its types', () => {
   const mib = readable()

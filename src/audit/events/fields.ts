@@ -4,6 +4,14 @@
 export const SEVERITIES = ['notice', 'warning', 'alert'] as const
 export type Severity = (typeof SEVERITIES)[number]
 
+/**
+ * The ways of a sign-in, as in the field `method`. Their places are indexes of the MIB: a new one comes last.
+ */
+export const SIGN_IN_METHODS = [
+  ...['password', 'keyboard-interactive', 'publickey', 'gssapi-with-mic', 'ticket', 'browser'],
+  ...['api_password', 'api_key', 'page_password', 'negotiate', 'oidc', 'saml', 'bearer', 'provider'],
+] as const
+
 /** Fields of an event; the log, syslog's structured data and SNMP notifications have the same keys. */
 export const EVENT_FIELDS = [
   'session',

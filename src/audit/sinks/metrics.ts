@@ -2,6 +2,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { PROTOCOLS, RIGHTS } from '../../model/rights.ts'
 import type { StoredEvent } from '../chain.ts'
+import { SIGN_IN_METHODS } from '../events/fields.ts'
 
 /**
  * Limits label values, which come from events and so from clients: values that are not on the list are
@@ -12,14 +13,10 @@ const among =
   (value: string | number | undefined): string =>
     known.find((one) => one === value) ?? 'other'
 const protocolLabel = among([...PROTOCOLS, 'HTTPS'])
-const methodLabel = among([
-  ...['password', 'keyboard-interactive', 'publickey', 'gssapi-with-mic', 'ticket', 'browser'],
-  ...['api_password', 'api_key', 'page_password', 'negotiate', 'oidc', 'saml', 'bearer', 'provider'],
-])
+const methodLabel = among(SIGN_IN_METHODS)
 const subprotocolLabel = among(RIGHTS)
 const deletedLabel = among(['age', 'size', 'request'])
 const resultLabel = among(['success', 'failure', 'killed', 'lost'])
-
 const approvalLabel = among(['accepted', 'rejected', 'cancelled', 'expired', 'revoked'])
 
 const AUTH_RESULTS = {
