@@ -51,6 +51,14 @@ async function run(file: string, takeover: Takeover | undefined, say: Say, fault
   logFaultsOfProcess(log)
   if ('missing' in opened) log.logger.error(`the supervisor is not notified: ${opened.missing}`)
   const adminPassword = process.env['SALLYPORT_ADMIN_PASSWORD']
+  // Whoever rotates the log does not know whether the broker is ready: by default the signal would end it.
+  let reload: (() => void) | undefined
+  process.on('SIGHUP', () => {
+    log.reopen()
+    reload?.()
+  })
+  // By default Node opens a debugger on a loopback port, for every user of the machine.
+  process.on('SIGUSR1', () => log.logger.warn('SIGUSR1 is ignored'))
   const broker = await startBroker({
     config,
     logger: log.logger,
@@ -61,11 +69,7 @@ async function run(file: string, takeover: Takeover | undefined, say: Say, fault
     onStopping: (reason) => supervisor?.stopping(reason),
     ...(takeover && { takeover }),
   })
-  say('sallyport is ready')
-  supervisor?.ready('serving')
-
-  process.on('SIGHUP', () => {
-    log.reopen()
+  reload = () => {
     supervisor?.reloading()
     broker
       .reload(() => loadConfig(file))
@@ -79,10 +83,11 @@ async function run(file: string, takeover: Takeover | undefined, say: Say, fault
           supervisor?.ready(`serving with the old configuration: ${(error as Error).message}`)
         },
       )
-  })
-  // By default Node opens a debugger on a loopback port, for every user of the machine.
-  process.on('SIGUSR1', () => log.logger.warn('SIGUSR1 is ignored'))
+  }
+  // Said last: whoever reads it may stop the broker at once.
   stopBySignals(broker)
+  say('sallyport is ready')
+  supervisor?.ready('serving')
   await broker.onClosed
   supervisor?.close()
   log.flush()

@@ -339,7 +339,7 @@ describeWithPeers('sign-in', PEERS, () => {
       // Passwords are checked in the order of arrival: after this one all of those are done.
       expect((await ssh(bastion.home, bastion.login(), ['true'])).code).toBe(0)
       const failures = (await bastion.events('auth.failure')).filter(client.isOf)
-      expect(failures.length).toBeGreaterThanOrEqual(1)
+      // Answers that come before their question end the connection, maybe before the first is checked.
       expect(failures.length).toBeLessThanOrEqual(6)
     })
 

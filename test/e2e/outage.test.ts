@@ -228,13 +228,13 @@ describeWithPeers('while the database is away', ['sshd', 'ssh', 'initdb', 'postg
   })
 
   test('a broker that is killed meanwhile stores the events at its next start, once', SLOW, async () => {
-    await start({ grace: '2s' })
+    await start({ grace: '8s' })
     const terminal = await shared()
     await inside('kept')
     await server.kill()
     await isAway()
     expect(await inside('journaled')).toMatchObject({ stdout: 'journaled\n' })
-    await terminal.expect('has been unreachable for 2 s', 20_000)
+    await terminal.expect('has been unreachable for 8 s', 40_000)
     await terminal.exit()
     await until('the end of the session', async () => ((await running()) === 0 ? true : undefined))
     const { ports } = bastion.broker
