@@ -15,7 +15,8 @@ const TRIAL = fileURLToPath(new URL(`./trial${extname(import.meta.url)}`, import
 /** Throws an error with the process's own words if it does not start. */
 export async function tryCage(cage: Cage): Promise<CageReport> {
   const { file, arguments: args, ...options } = confined({ arguments: [TRIAL], env: {} }, cage)
-  const settings = { ...options, timeout: PATIENCE_MS, maxBuffer: MAX_OUTPUT }
+  // As the workers: that of an administrator may be closed to their user.
+  const settings = { ...options, cwd: '/', timeout: PATIENCE_MS, maxBuffer: MAX_OUTPUT }
   const { stdout } = await promisify(execFile)(file, args, settings)
   return JSON.parse(stdout) as CageReport
 }

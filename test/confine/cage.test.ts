@@ -241,6 +241,21 @@ describe('a worker in its cage', () => {
     expect({ capabilities, uid }).toEqual({ capabilities: false, uid: process.getuid!() })
   })
 
+  test.runIf(isRoot)('is tried from a folder that is closed to its user', async () => {
+    const here = process.cwd()
+    const closed = join(folder, 'closed')
+    mkdirSync(closed, { mode: 0o700 })
+    process.chdir(closed)
+    try {
+      expect(await tryCage({ ...CAGE, ...NOBODY, keepOpen: [] })).toMatchObject({
+        uid: NOBODY.uid,
+        missing: [],
+      })
+    } finally {
+      process.chdir(here)
+    }
+  })
+
   test('that listens does so on the socket of its broker', async () => {
     const run = (...args: string[]) =>
       caged({}, { ...CAGE, ...NOBODY, listens: true }, 'attempts.ts', ...args)
