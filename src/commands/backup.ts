@@ -1,7 +1,7 @@
 /** `sallyport backup DIR`. */
-import { setPriority } from 'node:os'
 import { makeBackup } from '../backup/backup.ts'
 import type { Manifest } from '../backup/manifest.ts'
+import { giveWay } from '../threads/priority.ts'
 import { besideBroker } from './beside.ts'
 import { type Command, onlyWord } from './command.ts'
 import { localUser } from './local-user.ts'
@@ -26,7 +26,7 @@ export const backup: Command = {
     const { options, words } = invocation
     const folder = onlyWord(words, 'backup DIR')
     const withMasterKey = options['with-master-key'] === true
-    setPriority(PRIORITY)
+    giveWay(PRIORITY)
     const stop = new AbortController()
     for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
       process.once(name, () =>

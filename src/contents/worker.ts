@@ -1,14 +1,13 @@
 /** The search thread: one database, one call after the other. */
-import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
+import { giveWay } from '../threads/priority.ts'
 import { ContentDatabase } from './database.ts'
 import type { ContentAnswer, ContentCall, ContentThreadData } from './messages.ts'
 
 /** Of 19: sessions take precedence over searches. */
 const NICENESS = 5
 
-// On Linux 0 is the calling thread (setpriority(2), C library/kernel differences), elsewhere the whole process.
-if (process.platform === 'linux') setPriority(0, NICENESS)
+giveWay(NICENESS)
 
 const { path, mode } = workerData as ContentThreadData
 const database = new ContentDatabase(path, mode)

@@ -1,10 +1,10 @@
 /** A thread that exports one recording, piece by piece on request, and ends. */
 import { Buffer } from 'node:buffer'
-import { setPriority } from 'node:os'
 import type { Readable } from 'node:stream'
 import { parentPort, workerData } from 'node:worker_threads'
 import { FfmpegMissing, GraphicSession, NothingToShow } from '../../../recordings/show/export/choices.ts'
 import { openExport } from '../../../recordings/show/export/formats.ts'
+import { giveWay } from '../../threads/priority.ts'
 import type { ExportJob, FromExporter, ToExporter } from './messages.ts'
 
 /** Of 19: sessions take precedence over exports. */
@@ -12,8 +12,7 @@ const NICENESS = 10
 /** Small pieces of text are sent together. */
 const PIECE = 64 * 1024
 
-// On Linux 0 is the calling thread (setpriority(2), C library/kernel differences), elsewhere the whole process.
-if (process.platform === 'linux') setPriority(0, NICENESS)
+giveWay(NICENESS)
 
 let wanted = 0
 let isStopped = false

@@ -1,11 +1,11 @@
 /** The indexing thread: one pass over a closed recording for each job, one job at a time. */
-import { setPriority } from 'node:os'
 import { join } from 'node:path'
 import { parentPort } from 'node:worker_threads'
 import { FILE_NAME } from '../../../recordings/container/format/limits.ts'
 import { runPass } from '../../../recordings/container/pass.ts'
 import { RecordingReader } from '../../../recordings/container/reader.ts'
 import { readPieces } from '../../../recordings/container/session-file.ts'
+import { giveWay } from '../../threads/priority.ts'
 import { consumersOf } from './consumers.ts'
 import type { FromIndexer, IndexJob } from './messages.ts'
 
@@ -14,8 +14,7 @@ const NICENESS = 15
 /** Interval at which the thread reports that it is at work. */
 const PROGRESS_MS = 1000
 
-// On Linux 0 is the calling thread (setpriority(2), C library/kernel differences), elsewhere the whole process.
-if (process.platform === 'linux') setPriority(0, NICENESS)
+giveWay(NICENESS)
 
 function answer(message: FromIndexer): void {
   parentPort?.postMessage(message)
