@@ -1,5 +1,6 @@
 /** The package for Debian, by dpkg-deb alone: what debhelper would do is a handful of files. */
 import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import {
   chmodSync,
   cpSync,
@@ -87,7 +88,16 @@ function layOutSystem(root, tree, version, epoch) {
 }
 
 function writeControl(tree, version, architecture) {
-  const size = Math.ceil(bytesOf(tree) / 1024)
+  const files = filesOf(tree)
+  const size = Math.ceil(files.reduce((sum, { size }) => sum + size, 0) / 1024)
+  const sums = files
+    .filter(({ path, isLink }) => !isLink && !CONFFILES.includes(`/${path}`))
+    .map(
+      ({ path }) =>
+        `${createHash('md5')
+          .update(readFileSync(join(tree, path)))
+          .digest('hex')}  ${path}\n`,
+    )
   const control = join(tree, 'DEBIAN')
   mkdirSync(control, { mode: 0o755 })
   const fields = [
@@ -98,7 +108,7 @@ function writeControl(tree, version, architecture) {
     `Architecture: ${architecture}`,
     'Maintainer: the authors of Sallyport <sallyport@localhost>',
     `Installed-Size: ${size}`,
-    'Depends: adduser, init-system-helpers, libc6 (>= 2.28), libstdc++6 (>= 9)',
+    'Depends: adduser, libc6 (>= 2.28), libstdc++6 (>= 9)',
     'Recommends: logrotate',
     'Suggests: ffmpeg, age',
     'Description: privileged-access bastion for SSH, Telnet, rlogin, VNC and RDP',
@@ -108,16 +118,22 @@ function writeControl(tree, version, architecture) {
   ]
   writeFileSync(join(control, 'control'), `${fields.join('\n')}\n`, { mode: 0o644 })
   writeFileSync(join(control, 'conffiles'), `${CONFFILES.join('\n')}\n`, { mode: 0o644 })
+  // For `dpkg --verify`.
+  writeFileSync(join(control, 'md5sums'), sums.join(''), { mode: 0o644 })
   for (const name of ['postinst', 'prerm', 'postrm']) {
     cpSync(join(DEBIAN, name), join(control, name))
     chmodSync(join(control, name), 0o755)
   }
 }
 
-function bytesOf(folder) {
-  return readdirSync(folder).reduce((sum, name) => {
-    const path = join(folder, name)
-    const stat = lstatSync(path)
-    return sum + (stat.isDirectory() ? bytesOf(path) : stat.size)
-  }, 0)
+/** Returns the files below a folder, by their paths in it. */
+function filesOf(folder, below = '') {
+  return readdirSync(join(folder, below))
+    .sort()
+    .flatMap((name) => {
+      const path = join(below, name)
+      const stat = lstatSync(join(folder, path))
+      if (stat.isDirectory()) return filesOf(folder, path)
+      return [{ path, size: stat.size, isLink: stat.isSymbolicLink() }]
+    })
 }

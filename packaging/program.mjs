@@ -1,12 +1,16 @@
 /** The files of an installed product: its build, the packages that it needs, and the Node that came with them. */
+import { Buffer } from 'node:buffer'
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
+  closeSync,
   cpSync,
   lstatSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
+  readSync,
   realpathSync,
   rmSync,
 } from 'node:fs'
@@ -23,9 +27,15 @@ const SCRIPTS = [
   'binding-works.cjs',
   'object-wrap.h',
 ]
-/** Headers, pages and sources, which nothing reads once all is built. */
+/** Headers, pages and sources, which nothing reads once all is built, and koffi for another C library. */
 const NEEDLESS =
-  /^node-linux-[^/]+\/(include|share)(\/|$)|\.(d\.[cm]?ts|map|o|a)$|^ssh2\/.*\/obj\.target(\/|$)/
+  /^node-linux-[^/]+\/(include|share)(\/|$)|\.(d\.[cm]?ts|map|html|o|a)$|^ssh2\/.*\/obj\.target(\/|$)|\/musl_[^/]+(\/|$)/
+/** Within a package: what its authors need, and settings of their tools. */
+const OF_AUTHORS =
+  /^(benchmarks?|dist-types|docs?|examples?|integration|perf|scripts|specs?|tests?)(\/|$)|(^|\/)\.[^/]+(\/|$)/
+
+/** The first bytes of a program (elf(5)). */
+const ELF = Buffer.from('\x7fELF', 'latin1')
 
 /** Copies the product of the clone `root` into the new folder `into`. */
 export function layOutProgram(root, into) {
@@ -42,9 +52,10 @@ export function layOutProgram(root, into) {
     cpSync(own, join(into, 'node_modules', relative(modules, folder)), {
       recursive: true,
       filter: (file) => {
-        const path = relative(modules, file)
+        const path = relative(own, file)
         // A package inside another one is in the list itself.
-        return !NEEDLESS.test(path) && !relative(own, file).split('/').includes('node_modules')
+        const isOther = path.split('/').includes('node_modules')
+        return !isOther && !NEEDLESS.test(relative(modules, file)) && !OF_AUTHORS.test(path)
       },
     })
   }
@@ -61,15 +72,28 @@ function neededPackages(root) {
   return listed.split('\n').filter((folder) => folder.includes(`${join(root, 'node_modules')}/`))
 }
 
-/** Others may read the product, and run what its owner may run, whatever the umask was. */
+/** Others may read the product, and run the programs that its owner may run, whatever the umask was. */
 export function openToAll(folder) {
   chmodSync(folder, 0o755)
   for (const name of readdirSync(folder)) {
     const path = join(folder, name)
     const stat = lstatSync(path)
     if (stat.isDirectory()) openToAll(path)
-    else if (stat.isFile()) chmodSync(path, (stat.mode & 0o100) === 0 ? 0o644 : 0o755)
+    else if (stat.isFile()) chmodSync(path, (stat.mode & 0o100) !== 0 && isProgram(path) ? 0o755 : 0o644)
   }
+}
+
+/** Whether the system can run this file: some packages give that right to all that they have. */
+function isProgram(path) {
+  if (path.endsWith('.node')) return false
+  const start = Buffer.alloc(4)
+  const file = openSync(path)
+  try {
+    readSync(file, start)
+  } finally {
+    closeSync(file)
+  }
+  return start.toString('latin1').startsWith('#!') || start.equals(ELF)
 }
 
 /** Makes the folder of a file, and returns the file's path. */

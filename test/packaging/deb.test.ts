@@ -71,6 +71,8 @@ stat -c '%a %U:%G' /etc/sallyport/sallyport.yaml | say configuration
 stat -c '%a %U' /var/lib/sallyport | say data
 getent passwd sallyport-session | cut -d: -f6- | say worker
 grep '^data_dir' /etc/sallyport/sallyport.yaml | say folder
+/usr/bin/dpkg --admindir=/admin --verify sallyport | say altered
+systemd-analyze verify --man=no sallyport.service 2>&1 | grep sallyport | say faults
 sallyport one two | say program
 cat /usr/share/bash-completion/completions/sallyport | say completion
 logrotate --debug /etc/logrotate.d/sallyport 2>&1 | grep -ci error | say rotation || true
@@ -129,12 +131,16 @@ test(
       data: '700 sallyport',
       worker: '/var/lib/sallyport:/usr/sbin/nologin',
       folder: 'data_dir: /var/lib/sallyport',
+      altered: '',
+      // As far as the machine has systemd.
+      faults: '',
       program: 'one two',
       completion: 'completion bash',
       rotation: '0',
       kept: '# of the administrator',
       mode: '600',
-      upgrade: 'systemctl --system daemon-reload,deb-systemd-invoke try-restart sallyport.service,',
+      upgrade:
+        'deb-systemd-helper update-state sallyport.service,systemctl --system daemon-reload,deb-systemd-invoke try-restart sallyport.service,',
       removed: '/etc/sallyport: sallyport.yaml  /var/lib/sallyport: sallyport.db ',
       stopped: expect.stringContaining('deb-systemd-invoke stop sallyport.service,'),
       purged: '',
