@@ -287,6 +287,11 @@ export class Broker {
       secrets: () => parts.store.secretJobs.figures(Date.now()),
       certificateEnds: () => this.#keys.ends,
       takeDelays: () => this.#fronts?.takeDelays() ?? [],
+      brokers: () => [
+        { place: 1, state: this.#state, sessions: this.#gate.running },
+        ...this.#predecessors.figures,
+      ],
+      workers: () => this.#fronts?.workers ?? [],
       ...(this.#uploader && { uploads: this.#uploadMetrics(this.#uploader) }),
     })
     const { signInServers } = this.#metrics

@@ -9,7 +9,7 @@ import { type Bound, listenAt, type TcpHandle } from '../sockets/accept.ts'
 import { peerOf } from '../sockets/claimed.ts'
 import type { ProxyHeaders } from '../sockets/proxy-headers.ts'
 import { openUrgentData } from '../sockets/urgent.ts'
-import type { WorkersOptions } from '../workers/workers.ts'
+import type { WorkerFigures, WorkersOptions } from '../workers/workers.ts'
 import { Workers } from '../workers/workers.ts'
 import type { FrontKeys } from './front-keys.ts'
 import { changedSettings, frontSettings } from './front-settings.ts'
@@ -30,6 +30,8 @@ interface Place {
   drain(graceMs: number, reason: string): Promise<void>
   /** See `FrontDoors.takeDelays`. */
   takeDelays(): number[]
+  /** See `FrontDoors.workers`. */
+  workers(): WorkerFigures[]
 }
 
 export interface FrontsOptions {
@@ -131,6 +133,11 @@ export class FrontDoors {
     return this.#place.takeDelays()
   }
 
+  /** Figures of the session workers by place; none if the connections are served in this process. */
+  get workers(): WorkerFigures[] {
+    return this.#place.workers()
+  }
+
   /** Closes the listeners; connections stay. */
   close(): void {
     for (const bound of this.#bound.splice(0)) bound.close()
@@ -163,6 +170,7 @@ function inProcess(fronts: Fronts): Place {
     change: (settings) => fronts.change(settings),
     drain: (graceMs, reason) => fronts.drain(graceMs, reason),
     takeDelays: () => [],
+    workers: () => [],
   }
 }
 
@@ -177,6 +185,7 @@ function placeOf(workers: Workers): Place {
     change: (settings) => workers.change(settings),
     drain: (graceMs, reason) => workers.drain(graceMs, reason),
     takeDelays: () => workers.takeDelays(),
+    workers: () => workers.figures,
   }
 }
 
