@@ -160,6 +160,8 @@ export class Broker {
   readonly #feeds: Feeds
   readonly #accounting: Accounting
   readonly #notifications: Notifications
+  /** The receivers of the configuration in use. */
+  #configured: readonly Sink[] = []
   #accountings: NodeJS.Timeout | undefined
   readonly #metrics: Metrics
   readonly #proxyHeaders: ProxyHeaders
@@ -468,7 +470,8 @@ export class Broker {
     await this.#audit.open()
     // After a restore, receivers begin at the row that it noted.
     const since = (await readRestoreNote(this.#parts.store.settings))?.row
-    await this.#feeds.open(await this.#sinksOf(config), since)
+    this.#configured = await this.#sinksOf(config)
+    await this.#feeds.open(await this.#withStored(this.#configured), since)
     this.#accountings = setInterval(() => this.#lookAtReceivers(), ACCOUNTING_LOOK_MS).unref()
     if (!nativeCryptoAvailable()) {
       logger.warn(
@@ -914,6 +917,7 @@ export class Broker {
     this.#feeds.stored(events)
   }
 
+  /** Returns new receivers of the configuration. */
   async #sinksOf({ syslog, snmp, hostname }: Config): Promise<Sink[]> {
     const { version } = this.#options
     const origin = { hostname, version, processId: process.pid, enterprise: snmp.enterprise }
@@ -923,9 +927,12 @@ export class Broker {
       new JsonLogSink(this.#options.logger, this.#options.logFailure),
       ...syslog.map((target) => new SyslogSink({ target, origin, unacknowledged })),
       ...traps,
-      ...(await this.#accounting.sinks()),
-      ...(await this.#notifications.sinks()),
     ]
+  }
+
+  /** Adds the receivers that are objects in the store. */
+  async #withStored(configured: readonly Sink[]): Promise<Sink[]> {
+    return [...configured, ...(await this.#accounting.sinks()), ...(await this.#notifications.sinks())]
   }
 
   /** Replaces the receivers if their objects in the store were changed, by the API or by another process. */
@@ -933,7 +940,7 @@ export class Broker {
     const looked = this.#reloading.then(async () => {
       if (this.#isLeaving || this.#parts.store.reach.away) return
       if (!(await this.#accounting.hasChanged()) && !(await this.#notifications.hasChanged())) return
-      await this.#feeds.replace(await this.#sinksOf(this.#config))
+      await this.#feeds.replace(await this.#withStored(this.#configured))
     })
     this.#reloading = looked.catch((error: Error) => this.#onReceiverError(error))
   }
@@ -958,14 +965,16 @@ export class Broker {
     if (this.#isLeaving) throw new Error('another broker replaces this one')
     const told = { object_type: 'configuration', object: this.#config.file }
     let config: Config
+    let configured: Sink[]
     let sinks: Sink[]
     let change: () => void
     try {
       // Every step that can fail comes before the first change: a bad configuration leaves the old one in
       // force.
       config = read()
-      sinks = await this.#sinksOf(config)
+      configured = await this.#sinksOf(config)
       change = await this.#prepareReload(config)
+      sinks = await this.#withStored(configured)
     } catch (error) {
       const { message: reason } = error as Error
       await this.#audit.record('config.reload', { ...told, result: 'failure', reason })
@@ -977,6 +986,7 @@ export class Broker {
     await this.#audit.record('config.reload', { ...told, changes, result: 'success' })
     change()
     this.#config = config
+    this.#configured = configured
     await this.#feeds.replace(sinks, begin)
   }
 

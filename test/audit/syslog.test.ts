@@ -255,6 +255,22 @@ describeWithPeers('a real rsyslogd', ['rsyslogd', 'rsyslog-gnutls'], () => {
     expect(one.events('sink.down')[0]?.fields.object).toBe(`tcp://127.0.0.1:${rsyslog.port}`)
   })
 
+  test('has each event with the time that the clock had, which jumps by a day and back', async () => {
+    const clock = { ahead: 0 }
+    const now = () => Date.now() + clock.ahead
+    const one = await feeding([sinkOf(rsyslog.port, { transport: 'tcp' })], { now })
+    running.push(one)
+    for (const days of [0, 1, -1, 0]) {
+      clock.ahead = days * 24 * 60 * 60_000
+      for (let i = 0; i < 20; i++) await one.record('command', { object: `${days}` })
+    }
+    const messages = await rsyslog.waitFor(last(one))
+    expect(sequences(messages)).toEqual(upTo(last(one)))
+    expect(messages.map(({ reported }) => Date.parse(reported))).toEqual(
+      one.repository.rows.map(({ time }) => time),
+    )
+  })
+
   test('has all of it, and nothing twice, over a broker that stops in order and starts again', async () => {
     const one = await fedTo(rsyslog.port, { transport: 'tcp' }, systemAfter)
     for (let i = 0; i < 300; i++) void one.record('command', { object: 'x'.repeat(500) })

@@ -204,7 +204,7 @@ describeWithPeers('a receiver', ['python3', 'python3-aiosmtpd'], () => {
       sender: webhook(200),
       concerns: async ({ fields }) => fields.user !== 'stranger',
       onMissed: (count, reason) => missed.push(`${count} ${reason}`),
-      now: Date.now,
+      oldest: () => 0,
     })
     const one = await feeding([sink])
     running.push(one)
