@@ -27,8 +27,8 @@ export default defineConfig({
     experimental: { viteModuleRunner: false },
     sequence: { sequencer: LongestFirst },
     // A slow machine fails no test: the limits end what hangs.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     projects: [
       {
         extends: true,

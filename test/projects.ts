@@ -111,13 +111,13 @@ export function filesOf(name: ProjectName): { include: string[]; exclude: string
  */
 export const ALSO_ON_POSTGRES = {
   include: [
-    'test/api/{checkout,concurrency,events,logins,objects,passwords,policies,provisioning,session}.test.ts',
+    'test/api/{checkout,concurrency,events,logins,objects,passwords,provisioning}.test.ts',
     'test/api/scim/provisioning.test.ts',
     'test/attacks/{api-keys,withdrawn}.test.ts',
     'test/backup/{postgres,replaced}.test.ts',
     'test/docs/moving.test.ts',
     'test/e2e/backup-postgres.test.ts',
-    'test/gate/{approvals,checkout-review,gate,lock,review,timeframes}.test.ts',
+    'test/gate/{approvals,lock,review}.test.ts',
     'test/rotation/**/*.test.ts',
     'test/store/**/*.test.ts',
   ],

@@ -7,6 +7,7 @@ import { chainRows } from '../../src/audit/chain.ts'
 import { AuditLog } from '../../src/audit/log.ts'
 import type { After } from '../../src/audit/sink.ts'
 import { type Fed, type FedOptions, feeding, hurried, MemorySink, removeFolders, until } from './feeding.ts'
+import { MemoryAudit } from './memory.ts'
 
 const DAY_MS = 24 * 60 * 60_000
 const running: Fed[] = []
@@ -42,6 +43,30 @@ describe('a receiver', () => {
     expect(sink.received[0]).toMatchObject({
       fields: { object: 'memory', reason: expect.stringMatching(/^it is new here: .* from row 7 on$/) },
     })
+  })
+
+  test('that catches up beside another costs no second look into the log', async () => {
+    const repository = new MemoryAudit()
+    const sinks = [new MemorySink('one'), new MemorySink('other')]
+    const first = await fed(sinks, { repository })
+    await first.close()
+    const beside = new AuditLog({ repository, now: Date.now })
+    await Promise.all(upTo(3500).map((n) => beside.record('command', { object: `${n}` })))
+    const ranges: number[] = []
+    const { range } = repository
+    repository.range = async (from, limit) => {
+      if (limit > 1) ranges.push(from)
+      return await range.call(repository, from, limit)
+    }
+    const { folder } = first
+    await fed(sinks, { repository, folder })
+    const end = repository.rows.at(-1)!.sequence
+    await until(() => sinks.every(({ received }) => received.at(-1)?.sequence === end))
+    for (const { sequences } of sinks) expect(sequences).toEqual(upTo(end))
+    // All pieces but the last one, which is not full.
+    const full = ranges.filter((from) => from + 200 <= end)
+    expect(new Set(full).size).toBe(full.length)
+    expect(full.length).toBeGreaterThan(10)
   })
 
   test('that goes away gets all of it when it is back, in order, and both are told', async () => {

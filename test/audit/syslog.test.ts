@@ -452,6 +452,59 @@ describe('a receiver over TCP', () => {
     onTheWay = 0
     await until(() => one.feed.position === last(one))
   })
+
+  test('that is far away settles what it has, while more is always on its way', async () => {
+    const port = await listen()
+    server.on('connection', (socket) => socket.resume())
+    const sink = new SyslogSink({
+      target: { host: '127.0.0.1', port, format: 'rfc5424', transport: 'tcp' },
+      origin,
+      after: hurried,
+      unacknowledged: () => 1,
+    })
+    const one = await feeding([sink])
+    running.push(one)
+    for (let n = 0; n < 10; n++) {
+      await one.record('auth.failure', { user: 'ops1' })
+      await until(() => one.feed.position >= last(one) - 1)
+    }
+    expect(one.feed.position).toBe(last(one) - 1)
+    expect(one.events('sink.down')).toEqual([])
+  })
+
+  test('whose acknowledgements take their time gets more meanwhile, and no more than a mebibyte', async () => {
+    const port = await listen()
+    let received = 0
+    server.on('connection', (socket) =>
+      socket.on('data', ({ length }) => {
+        received += length
+      }),
+    )
+    const sink = new SyslogSink({
+      target: { host: '127.0.0.1', port, format: 'rfc5424', transport: 'tcp' },
+      origin,
+      after: hurried,
+      unacknowledged: () => 2 ** 30,
+    })
+    const one = await feeding([sink])
+    running.push(one)
+    await Promise.all(
+      Array.from({ length: 4000 }, (_, n) =>
+        one.record('command', { object: `${n} ${'x'.repeat(200)}`, user: 'ops1' }),
+      ),
+    )
+    let before = -1
+    await until(() => {
+      const isStill = received > 0 && received === before
+      before = received
+      return isStill
+    })
+    await sleep(50)
+    const most = 2 ** 20
+    expect(received).toBeGreaterThan(most)
+    expect(received).toBeLessThan(most + 200 * 1200)
+    expect(one.feed.position).toBe(0)
+  })
 })
 
 describe('a receiver over TLS', () => {

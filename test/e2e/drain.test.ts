@@ -9,7 +9,7 @@ import { until } from '../until.ts'
 import { type Bastion, type SessionRow, startBastion } from './bastion.ts'
 import { sallyport } from './recorded.ts'
 
-const SLOW = { timeout: 90_000 }
+const SLOW = { timeout: 300_000 }
 const LOOP = 'while read -r a; do echo "<$a>"; done'
 
 describeWithPeers('a broker that is drained', ['sshd', 'ssh', 'curl'], () => {
@@ -61,7 +61,7 @@ describeWithPeers('a broker that is drained', ['sshd', 'ssh', 'curl'], () => {
   test('lets a session through whose target is only being signed in to', SLOW, async () => {
     const { broker, home, sshd } = bastion
     process.kill(sshd.pid, 'SIGSTOP')
-    const command = ssh(home, bastion.login(), ['echo through'], { timeout: 60_000 })
+    const command = ssh(home, bastion.login(), ['echo through'], { timeout: 300_000 })
     await until('the session', async () => {
       const rows = await broker.must<SessionRow[]>('GET', '/sessions?status=current')
       return rows.length === 1 ? rows : undefined

@@ -462,7 +462,7 @@ describeWithPeers('events', PEERS, () => {
     const loop = await received('worker.loop', {})
     expect(loop).toMatchObject({ object_type: 'worker', count: '3', severity: 'alert' })
     expect(killed.slice(2).map(String)).toContain(loop['object'])
-  }, 60_000)
+  }, 300_000)
 
   test('SIGHUP takes another receiver over, and one that is away is told of once', async () => {
     const second = await startRsyslog()

@@ -25,7 +25,7 @@ import { until } from '../until.ts'
 import { type Bastion, startBastion } from './bastion.ts'
 import { sallyport } from './recorded.ts'
 
-const SLOW = { timeout: 90_000 }
+const SLOW = { timeout: 300_000 }
 const DATABASE = 'faults'
 const AWAY = 'the bastion cannot reach its database, try again in a moment'
 /** A statement's time-out, for which no refusal waits. */

@@ -16,7 +16,7 @@ import { type Bastion, startBastion } from './bastion.ts'
 import { textOf } from './shown-text.ts'
 import { RLOGIN_CLIENTS, startClient, TELNET_CLIENTS, type TerminalClientKind } from './terminal-clients.ts'
 
-const SLOW = { timeout: 60_000 }
+const SLOW = { timeout: 300_000 }
 const AWAY = 'the bastion cannot reach its database, try again in a moment'
 const WAIT_MS = 30_000
 /** The words on a desktop are wrapped. */

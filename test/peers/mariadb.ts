@@ -62,7 +62,7 @@ export async function startMariadb({ cert, key }: CertificateFiles): Promise<Mar
       ...[`--ssl-cert=${cert}`, `--ssl-key=${key}`],
     ],
     () => isListening(port),
-    { timeout: 20_000 },
+    { timeout: 300_000 },
   )
   return {
     port,
