@@ -33,7 +33,7 @@ const LAST_RETRY_MS = 10_000
 /** Tries at the start, which fails then: the sessions of that broker would not be counted. */
 const FIRST_TRIES = 5
 
-/** What is known of a replaced broker. */
+/** A replaced broker, as its last link has shown it. */
 interface Known {
   place: number
   isLinked: boolean
