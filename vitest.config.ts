@@ -41,8 +41,8 @@ export default defineConfig({
           maxWorkers: 2,
         },
       },
-      // Some measure the memory of their own process.
-      driving('slow', { isolate: true }),
+      driving('memory', { isolate: true }),
+      driving('slow'),
       driving('e2e'),
       driving('peers'),
       {
