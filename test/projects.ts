@@ -49,7 +49,7 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
     'test/backup/backup.test.ts',
     'test/bench/**/*.test.ts',
     'test/bin/**/*.test.ts',
-    'test/broker/{metrics,snmp-agent,takeover,tracing}.test.ts',
+    'test/broker/{metrics,optional-parts,snmp-agent,takeover,tracing}.test.ts',
     'test/config/bind-error.test.ts',
     'test/commands/{doctor,manual,receivers-check,session-workers}.test.ts',
     'test/confine/cage.test.ts',

@@ -41,8 +41,8 @@ export interface FrontsOptions {
   /** Absent: the connections are served in this process. */
   workers?: Omit<WorkersOptions, 'settings'>
   proxyHeaders: ProxyHeaders
-  /** Called when a client has come, if set. */
-  onArrived?: (source: Source) => void
+  /** Returns what is called when a client has come; undefined while nothing is. */
+  onArrived: () => ((source: Source) => void) | undefined
   /** Gets faults that do not prevent the start. */
   warn: Warn
 }
@@ -52,7 +52,7 @@ export class FrontDoors {
   readonly #proxyHeaders: ProxyHeaders
   readonly #bound: Bound[] = []
   readonly #warn: Warn
-  readonly #onArrived: ((source: Source) => void) | undefined
+  readonly #onArrived: FrontsOptions['onArrived']
   readonly #keys: FrontKeys
   /** The settings that the fronts were started with. */
   readonly #begun: FrontSettings
@@ -113,8 +113,9 @@ export class FrontDoors {
   }
 
   #serve(name: FrontName, handle: TcpHandle): void {
-    const source = this.#onArrived && peerOf(handle)
-    if (source) this.#onArrived?.(source)
+    const onArrived = this.#onArrived()
+    const source = onArrived && peerOf(handle)
+    if (source) onArrived(source)
     this.#place.serve(name, handle)
   }
 

@@ -70,6 +70,17 @@ export class Notifications {
     }
   }
 
+  /** Returns the senders to the receivers that are enabled. */
+  async senders(): Promise<{ notification: Notification; sender: NotificationSender }[]> {
+    const origins = await this.#origins()
+    return await Promise.all(
+      origins.map(async ({ notification }) => ({
+        notification,
+        sender: await this.#senderOf(notification),
+      })),
+    )
+  }
+
   /** Returns what receivers are made of. */
   async #origins(): Promise<{ notification: Notification; maker: Maker }[]> {
     const { items } = await this.#deps.store.notifications.list()

@@ -15,7 +15,7 @@ const MAX_REFUSALS = 3
 
 export interface NotificationSinkOptions {
   notification: Notification
-  sender: NotificationSender
+  sender: Pick<NotificationSender, 'most' | 'send'>
   /** Returns whether an event is about the groups of the notification. */
   concerns: (event: StoredEvent) => Promise<boolean>
   /** Reports events that the receiver will not get. */

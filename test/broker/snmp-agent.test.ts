@@ -91,6 +91,8 @@ describeWithPeers('the SNMP agent', ['snmpbulkget', 'snmpget', 'snmpset', 'snmpt
     rmSync(dataDir, { recursive: true })
     expect(errors).toEqual([])
   })
+  const reload = (changed: SnmpAgentConfig) =>
+    agent.prepareReload({ config: changed, enterprise: 32473, hostname: 'b1.example.com' })()
   const place = () => `127.0.0.1:${agent.address.port}`
   const own = (...names: string[]) => names.map((name) => `SALLYPORT-MIB::sallyport${name}`)
   const messages = async (result: string) =>
@@ -193,12 +195,12 @@ describeWithPeers('the SNMP agent', ['snmpbulkget', 'snmpget', 'snmpset', 'snmpt
 
   test('takes SHA-512 with AES-256, too', async () => {
     const v3 = { ...config.v3!, auth: 'sha512', priv: 'aes256' } as const
-    agent.prepareReload({ ...config, v3 })()
+    reload({ ...config, v3 })
     const strong = V3.map((arg) => ({ 'SHA-256': 'SHA-512', AES: 'AES-256' })[arg] ?? arg)
     const { stdout } = await managers.ask('snmpget', ...strong, place(), ...own('Node.0'))
     expect(stdout).toContain('b1.example.com')
     expect((await managers.ask('snmpget', ...V3, place(), ...own('Node.0'))).code).toBe(1)
-    agent.prepareReload(config)()
+    reload(config)
   })
 
   test.each([
@@ -246,11 +248,11 @@ describeWithPeers('the SNMP agent', ['snmpbulkget', 'snmpget', 'snmpset', 'snmpt
   })
 
   test('does not answer networks that are not its managers', async () => {
-    agent.prepareReload({ ...config, allow: ['192.0.2.0/24'] })()
+    reload({ ...config, allow: ['192.0.2.0/24'] })
     const before = await messages('source')
     expect((await managers.ask('snmpget', '-t', '0.2', ...V2C, place(), ...own('Node.0'))).code).toBe(1)
     expect(await messages('source')).toBe(before + 1)
-    agent.prepareReload(config)()
+    reload(config)
   })
 
   test('counts its starts, so that a manager learns its new time', async () => {

@@ -395,7 +395,7 @@ describe('the first start', () => {
     const fresh = await configure('first')
     const [command, args] = sallyportCommand(['serve', '--config', fresh.configFile])
     const { SALLYPORT_ADMIN_PASSWORD: _, ...env } = process.env
-    const start = () => startDaemon(command, args, /^sallyport is ready$/m, { env, timeout: 300_000 })
+    const start = () => startDaemon(command, args, /^sallyport is ready$/m, { env })
     const first = await start()
     await first.stop()
     expect(first.log()).toMatch(
@@ -411,11 +411,9 @@ describe('the first start', () => {
 })
 
 describeWithPeers('demo', ['sshd', 'ssh'], () => {
-  test('prints a line that works, replays the session, and leaves nothing behind', {
-    timeout: 300_000,
-  }, async () => {
+  test('prints a line that works, replays the session, and leaves nothing behind', async () => {
     const [command, args] = sallyportCommand(['demo'])
-    const demo = await startDaemon(command, args, /Ctrl-C ends the demo/, { timeout: 300_000 })
+    const demo = await startDaemon(command, args, /Ctrl-C ends the demo/)
     const home = createHome()
     try {
       const line = /^ {2}ssh (.*)$/m.exec(demo.log())?.[1]

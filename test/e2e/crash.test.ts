@@ -158,7 +158,7 @@ describeWithPeers('the broker', ['sshd', 'ssh'], () => {
     }
 
     async function expectFailed(session: SessionRow, stderr: string): Promise<void> {
-      expect(stderr).toMatch(/sallyport: the recording cannot be written: /)
+      expect(stderr).toMatch(/sallyport: the recording cannot be written: (the disk is full|ENOSPC)/)
       expect(session).toMatchObject({ result: 'failure', recording: { state: 'failed' } })
       expect(session.reason).toContain('the recording cannot be written')
       const failed = await until('recording.failed', async () =>

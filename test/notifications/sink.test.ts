@@ -3,8 +3,8 @@ import type { StoredEvent } from '../../src/audit/chain.ts'
 import { addressFlaw, meansCode, type Notification, webhookFlaw } from '../../src/model/notifications.ts'
 import { Ages } from '../../src/notifications/ages.ts'
 import { bodyOf, subjectOf } from '../../src/notifications/mail.ts'
-import { DeliveryRefused, type NotificationSender } from '../../src/notifications/sender.ts'
-import { NotificationSink } from '../../src/notifications/sink.ts'
+import { DeliveryRefused } from '../../src/notifications/sender.ts'
+import { NotificationSink, type NotificationSinkOptions } from '../../src/notifications/sink.ts'
 import { type Fed, feeding, removeFolders, until } from '../audit/feeding.ts'
 import { newNotification } from '../store/fixture.ts'
 
@@ -31,7 +31,7 @@ function receiver(most = 1) {
   return made
 }
 
-async function fed(sender: NotificationSender, oldest = () => 0) {
+async function fed(sender: NotificationSinkOptions['sender'], oldest = () => 0) {
   const missed: string[] = []
   const sink = new NotificationSink({
     notification: { ...newNotification('soc'), id: 'id', severity: 'notice' } as Notification,

@@ -102,7 +102,7 @@ async function serve(folder: string, settings: Readonly<Record<string, string>>)
         ...options.flatMap(([name, value]) => ['-c', `${name}=${value}`]),
       ]),
       /database system is ready to accept (read-only )?connections/,
-      { cwd: '/', timeout: 300_000 },
+      { cwd: '/' },
     )
   let daemon = await start()
   let halted: number[] = []

@@ -18,7 +18,6 @@ export const SWIFT_PEERS: readonly Peer[] = [
 
 /** Debian's own, which has swift's modules. */
 const PYTHON = '/usr/bin/python3'
-const READY_TIMEOUT_MS = 120_000
 const PARTS = ['account', 'container', 'object'] as const
 
 export interface Swift {
@@ -60,9 +59,7 @@ export async function startSwift(port = 0): Promise<Swift> {
       [...ports].map(async ([part, own]) => {
         const file = join(folder, `${part}.conf`)
         const program = findProgram(`swift-${part as (typeof PARTS)[number] | 'proxy'}-server`)
-        daemons.push(
-          await startDaemon(program, [file, '-v'], () => answers(own), { timeout: READY_TIMEOUT_MS }),
-        )
+        daemons.push(await startDaemon(program, [file, '-v'], () => answers(own)))
       }),
     )
     const failed = started.find((one) => one.status === 'rejected')
