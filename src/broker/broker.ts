@@ -937,6 +937,8 @@ export class Broker {
 
   async #reload(read: () => Config): Promise<void> {
     if (this.#isLeaving) throw new Error('another broker replaces this one')
+    // What it opens would stay.
+    if (this.#singlesClosed) throw new Error('the broker ends')
     const told = { object_type: 'configuration', object: this.#config.file }
     let config: Config
     let configured: Sink[]

@@ -60,7 +60,7 @@ export class MailSender implements NotificationSender {
     const destroy = () => connection.destroy()
     signal.addEventListener('abort', destroy)
     try {
-      await once(connection, 'connect')
+      await once(connection, 'connect', { signal })
       await this.#transport({ connection }).verify()
       // It says QUIT, and waits for the server to close.
       connection.unref()

@@ -21,8 +21,11 @@ import { RLOGIN_CLIENTS, startClient, TELNET_CLIENTS, type TerminalClientKind } 
 const AWAY = 'the bastion cannot reach its database, try again in a moment'
 const FULL =
   'the disk is full, and the session cannot be recorded, so it is not opened: tell an administrator'
+const STORE_FULL = 'the disk of the database is full, tell an administrator'
 /** The words on a desktop are wrapped. */
-const [BEGIN, FULL_BEGIN] = ['cannot reach its database', 'the disk is full']
+const BEGIN = 'cannot reach its database'
+const FULL_BEGIN = 'the disk is full'
+const STORE_FULL_BEGIN = 'the disk of the database is full'
 /** The target for desktops, at which nothing listens: the session is refused before. */
 const NOWHERE = { port: 1, account: 'screen', password: 'of no desktop' }
 const FLOOR = '256KiB'
@@ -33,6 +36,12 @@ const PEERS = [
 ] as Parameters<typeof describeWithPeers>[1]
 
 const disk = mountSmall('4m')
+const dataDisk = mountSmall('64m')
+
+function fill(folder: string): void {
+  const { bavail, bsize } = statfsSync(folder)
+  writeFileSync(join(folder, 'filler'), Buffer.alloc(bavail * bsize))
+}
 
 describeWithPeers('a client that comes', PEERS, () => {
   let server: Postgres
@@ -69,6 +78,7 @@ describeWithPeers('a client that comes', PEERS, () => {
     await server.stop()
     rmSync(dataFolder, { recursive: true, force: true })
     disk.release()
+    dataDisk.release()
   })
 
   /** Signs in by a terminal that sends the login. Returns what it shows, up to these words. */
@@ -113,8 +123,7 @@ describeWithPeers('a client that comes', PEERS, () => {
         ['win1', 'RDP'],
       ] as const)
         await addDesktop(broker, { ...NOWHERE, name, protocol, subprotocols: [protocol] })
-      const { bavail, bsize } = statfsSync(disk.path!)
-      writeFileSync(join(disk.path!, 'filler'), Buffer.alloc(bavail * bsize))
+      fill(disk.path!)
     })
 
     test.each(AT_TEXT)('reads why: %s', async (_, come) => {
@@ -181,6 +190,40 @@ describeWithPeers('a client that comes', PEERS, () => {
       expect(await bastion.broker.api('GET', '/users')).toMatchObject({
         status: 503,
         headers: { 'retry-after': '5' },
+      })
+    })
+  })
+
+  describe.skipIf(dataDisk.path === undefined)(`while the disk of SQLite is full${dataDisk.why}`, () => {
+    beforeAll(async () => {
+      await bastion.stop()
+      const config = { recordings: { dir: join(dataFolder, 'recordings') } }
+      const broker = { dataFolder: join(dataDisk.path!, 'data'), config, terminals: {}, vnc: {}, rdp: {} }
+      bastion = await startBastion({ credential: 'password', broker })
+      // The API signs in before.
+      await bastion.broker.must('GET', '/users')
+      fill(dataDisk.path!)
+    })
+
+    test.each(AT_TEXT)('reads why: %s', async (_, come) => {
+      expect(await come(STORE_FULL)).toContain(STORE_FULL)
+    })
+
+    test('reads why: a VNC viewer', async () => {
+      const viewer = await byViewer(bastion.login().user)
+      await viewer.ended
+      expect(viewer.log()).toContain(STORE_FULL_BEGIN)
+    })
+
+    test('reads why: an RDP client', async () => {
+      await byRdp(bastion.login().user)
+      await reads(STORE_FULL_BEGIN, 1)
+    })
+
+    test('reads why: at the API', async () => {
+      expect(await bastion.broker.api('POST', '/usergroups', { group_name: 'more' })).toMatchObject({
+        status: 503,
+        body: { error: 'audit_unavailable', details: [{ message: STORE_FULL }] },
       })
     })
   })
