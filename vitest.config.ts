@@ -27,8 +27,8 @@ export default defineConfig({
     experimental: { viteModuleRunner: false },
     sequence: { sequencer: LongestFirst },
     // A slow machine fails no test: the limits end what hangs.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     projects: [
       {
         extends: true,
@@ -41,8 +41,8 @@ export default defineConfig({
           maxWorkers: 2,
         },
       },
-      // Some measure the memory of their own process.
-      driving('slow', { isolate: true }),
+      driving('memory', { isolate: true }),
+      driving('slow'),
       driving('e2e'),
       driving('peers'),
       {

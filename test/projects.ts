@@ -2,22 +2,28 @@
  * The vitest project of each test file: the first of these with a pattern for it, else `unit`. A project's
  * name is for `npm test -- --project NAME`.
  *
+ * - `memory`: measures the memory of its own process: each file has a new one
  * - `slow`: long and rarely failing: endless random input, floods, bulk
  * - `e2e`: drives whole brokers with real clients and targets
  * - `postgres`: the store on PostgreSQL; it runs files of others once more (ALSO_ON_POSTGRES)
  * - `peers`: a part of the broker with real programs, sockets or threads
  * - `unit`: all others. None starts a program or a thread, or opens a socket (test/unit-guard.ts)
  */
-export const ORDER = ['slow', 'postgres', 'e2e', 'peers', 'unit'] as const
+export const ORDER = ['memory', 'slow', 'postgres', 'e2e', 'peers', 'unit'] as const
 
 export type ProjectName = (typeof ORDER)[number]
 
 export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
+  memory: [
+    'test/attacks/{api-lists,desktop-bombs,rdp-bombs}.test.ts',
+    'test/audit/memory-of-feeds.test.ts',
+    'test/fuzz/{rdp,ssh-commands,ssh-recorder}.test.ts',
+  ],
   slow: [
     'test/fuzz/**/*.test.ts',
     'test/**/*.fuzz.test.ts',
     'test/api/{csv-large,fuzz}.test.ts',
-    'test/attacks/{api-lists,canaries,credentials,desktop-bombs,flood-memory,rdp-bombs,takeover}.test.ts',
+    'test/attacks/{canaries,credentials,flood-memory,takeover}.test.ts',
     'test/e2e/{backpressure,backup,commands,copying,crash,outage-faults,outages,rekey,search,strict,telnet-targets}.test.ts',
     'test/gate/crowd.test.ts',
     'test/identity/password.test.ts',
@@ -38,12 +44,12 @@ export const PATTERNS: Readonly<Record<ProjectName, readonly string[]>> = {
   peers: [
     'test/api/**/*.test.ts',
     'test/accounting/radius.test.ts',
-    'test/audit/{memory-of-feeds,snmp,syslog}.test.ts',
+    'test/audit/{snmp,syslog}.test.ts',
     'test/audit/events/catalogue.test.ts',
     'test/backup/backup.test.ts',
     'test/bench/**/*.test.ts',
     'test/bin/**/*.test.ts',
-    'test/broker/{metrics,snmp-agent,takeover,tracing}.test.ts',
+    'test/broker/{metrics,optional-parts,snmp-agent,takeover,tracing}.test.ts',
     'test/config/bind-error.test.ts',
     'test/commands/{doctor,manual,receivers-check,session-workers}.test.ts',
     'test/confine/cage.test.ts',
@@ -111,13 +117,13 @@ export function filesOf(name: ProjectName): { include: string[]; exclude: string
  */
 export const ALSO_ON_POSTGRES = {
   include: [
-    'test/api/{checkout,concurrency,events,logins,objects,passwords,policies,provisioning,session}.test.ts',
+    'test/api/{checkout,concurrency,events,logins,objects,passwords,provisioning}.test.ts',
     'test/api/scim/provisioning.test.ts',
     'test/attacks/{api-keys,withdrawn}.test.ts',
     'test/backup/{postgres,replaced}.test.ts',
     'test/docs/moving.test.ts',
     'test/e2e/backup-postgres.test.ts',
-    'test/gate/{approvals,checkout-review,gate,lock,review,timeframes}.test.ts',
+    'test/gate/{approvals,lock,review}.test.ts',
     'test/rotation/**/*.test.ts',
     'test/store/**/*.test.ts',
   ],

@@ -19,21 +19,23 @@ import { countsOf, isCrowded, judge, passedAtSecond, toRepeat, withSecond } from
 
 const folder = mkdtempSync(join(tmpdir(), 'sallyport-test-'))
 const total = { passed: 0, failed: 0, skipped: 0 }
-let running
+const running = new Set()
 
 /** Runs one of node_modules/.bin with its output shown; resolves to its exit code. */
 function step(title, command, args, env = {}) {
   console.log(`\n── ${title}`)
   return new Promise((done) => {
-    running = spawn(join('node_modules', '.bin', command), args, {
+    const child = spawn(join('node_modules', '.bin', command), args, {
       stdio: 'inherit',
       env: { ...process.env, ...env },
     })
-    running.on('error', (error) => {
+    running.add(child)
+    child.on('error', (error) => {
       console.error(`${command} cannot be started: ${error.message}`)
       done(1)
     })
-    running.on('close', (code, signal) => {
+    child.on('close', (code, signal) => {
+      running.delete(child)
       if (signal) console.error(`${command} was ended by ${signal}`)
       done(code ?? 1)
     })
@@ -79,12 +81,16 @@ async function runAll() {
   return withSecond(first, second)
 }
 
-for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => running?.kill(signal))
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => running.forEach((child) => child.kill(signal)))
 
 const args = process.argv.slice(2)
 if (args.length === 0) {
-  count(await step('type check', 'tsc', ['--noEmit']))
-  count(await step('lint', 'biome', ['check', '--error-on-warnings', '.']))
+  // Each of them has one busy thread.
+  const checks = [
+    step('type check', 'tsc', ['--noEmit']),
+    step('lint', 'biome', ['check', '--error-on-warnings', '.']),
+  ]
+  for (const code of await Promise.all(checks)) count(code)
 }
 const counts = countsOf(args.length === 0 ? await runAll() : await runTests('tests', args))
 for (const [state, number] of Object.entries(counts)) total[state] += number

@@ -15,7 +15,7 @@ export async function requireSpace(directory: string, minimumFree: number): Prom
   const free = bavail * bsize
   if (free >= minimumFree) return
   throw new NoSpaceError(
-    `expected ${minimumFree} bytes free for recordings in ${directory}, there are ${free}: make room, or lower min_free`,
+    `the disk is full: expected ${minimumFree} bytes free for recordings in ${directory}, there are ${free}: make room, or lower min_free`,
   )
 }
 

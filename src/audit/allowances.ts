@@ -1,5 +1,6 @@
 /**
- * Allowances per name: an amount at once, and more every second. The least recently used names are dropped.
+ * Allowances per name: an amount at once, and more every second. Of too many names those are dropped that have their
+ * whole allowance back soonest: new names, however many, do not make a name that has used up its own forgotten.
  */
 
 export interface Rate {
@@ -14,6 +15,8 @@ interface Allowance {
 
 /** Number of names kept at a time. */
 const MAX_KNOWN = 2000
+/** Number of names dropped together: finding them costs more than one new name should. */
+const DROPPED = 500
 
 export class Allowances {
   readonly #rate: Rate
@@ -31,8 +34,7 @@ export class Allowances {
     const { burst, perSecond } = this.#rate
     let known = this.#known.get(name)
     if (!known) {
-      const [oldest] = this.#known.keys()
-      if (this.#known.size >= MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest)
+      if (this.#known.size >= MAX_KNOWN) this.#dropSome()
       known = { left: burst, at: now }
       this.#known.set(name, known)
     }
@@ -41,5 +43,15 @@ export class Allowances {
     const isLeft = known.left >= 1
     if (isLeft) known.left--
     return isLeft
+  }
+
+  #dropSome(): void {
+    const { burst, perSecond } = this.#rate
+    const known = Array.from(this.#known, ([name, { left, at }]) => ({
+      name,
+      whole: at + ((burst - left) / perSecond) * 1000,
+    }))
+    known.sort((a, b) => a.whole - b.whole)
+    for (const { name } of known.slice(0, DROPPED)) this.#known.delete(name)
   }
 }

@@ -18,6 +18,7 @@ import type { Id } from '../model/objects.ts'
 import type { Secret } from '../model/secret.ts'
 import type { Store } from '../store/store.ts'
 import type { Vault } from '../vault/vault.ts'
+import { KeptSinks } from './kept-sinks.ts'
 
 export const ACCOUNTING_LOOK_MS = 2000
 const MINUTE_MS = 60_000
@@ -41,24 +42,20 @@ type Accountable = Extract<ExternalAuth, { type: 'RADIUS' | 'TACACS' }>
 
 export class Accounting {
   readonly #deps: AccountingDeps
-  /** The objects that the current receivers were made of. */
-  #made = ''
+  readonly #kept = new KeptSinks()
 
   constructor(deps: AccountingDeps) {
     this.#deps = deps
   }
 
-  /** Returns receivers for the present objects. */
+  /** Returns receivers for the present objects: of those that have not changed the same as before. */
   async sinks(): Promise<Sink[]> {
-    const auths = await this.#accounting()
-    const sinks = await Promise.all(auths.map((auth) => this.#sinkOf(auth)))
-    this.#made = JSON.stringify(auths)
-    return sinks
+    return await this.#kept.of(await this.#accounting(), (auth) => this.#sinkOf(auth))
   }
 
   /** Whether the objects differ from those that the receivers were made of. */
   async hasChanged(): Promise<boolean> {
-    return JSON.stringify(await this.#accounting()) !== this.#made
+    return !this.#kept.areOf(await this.#accounting())
   }
 
   async #accounting(): Promise<Accountable[]> {

@@ -24,7 +24,7 @@ import { MetricsSink } from '../audit/sinks/metrics.ts'
 import { SyslogSink } from '../audit/sinks/syslog.ts'
 import { wideBalancers } from '../config/balancers.ts'
 import { explainBindError } from '../config/bind-error.ts'
-import { configChanges } from '../config/changes.ts'
+import { configChanges, keysForRestart } from '../config/changes.ts'
 import type { Config, ListenAddress } from '../config/config.ts'
 import { exposedFiles } from '../config/exposure.ts'
 import { addressesOf, portFault } from '../config/ports.ts'
@@ -89,11 +89,10 @@ import {
   type UploadFigures,
 } from './metrics.ts'
 import { Notifications } from './notifications.ts'
+import { OptionalParts, type Prepared } from './optional-parts.ts'
 import { Outage } from './outage.ts'
 import { Predecessors } from './predecessors.ts'
 import { openProxyHeaders } from './proxy-headers.ts'
-import type { SnmpAgent } from './snmp-agent.ts'
-import type { Tracing } from './tracing.ts'
 import { boundaryLog, workerOptions } from './worker-options.ts'
 
 /** Milliseconds for the connections of a replaced broker when no session is left: they close by themselves. */
@@ -160,6 +159,8 @@ export class Broker {
   readonly #feeds: Feeds
   readonly #accounting: Accounting
   readonly #notifications: Notifications
+  /** The receivers of the configuration in use. */
+  #configured: readonly Sink[] = []
   #accountings: NodeJS.Timeout | undefined
   readonly #metrics: Metrics
   readonly #proxyHeaders: ProxyHeaders
@@ -193,8 +194,7 @@ export class Broker {
   readonly #progress: Progress
   #notes: NodeJS.Timeout | undefined
   #metricsServer: MetricsServer | undefined
-  #snmpAgent: SnmpAgent | undefined
-  #tracing: Tracing | undefined
+  readonly #optional: OptionalParts
   readonly #uploader: Uploader | undefined
   #unacknowledged: Unacknowledged | undefined
   #slack: Slack | undefined
@@ -287,7 +287,18 @@ export class Broker {
       secrets: () => parts.store.secretJobs.figures(Date.now()),
       certificateEnds: () => this.#keys.ends,
       takeDelays: () => this.#fronts?.takeDelays() ?? [],
+      brokers: () => [
+        { place: 1, state: this.#state, sessions: this.#gate.running },
+        ...this.#predecessors.figures,
+      ],
+      workers: () => this.#fronts?.workers ?? [],
       ...(this.#uploader && { uploads: this.#uploadMetrics(this.#uploader) }),
+    })
+    this.#optional = new OptionalParts({
+      version: options.version,
+      metrics: this.#metrics,
+      logger: options.logger,
+      bind: (name, address, listen) => this.#bind(name, address, listen),
     })
     const { signInServers } = this.#metrics
     parts.external.onJudged = (type, result, time) => signInServers.observe({ type, result }, time / 1000)
@@ -339,7 +350,7 @@ export class Broker {
         monotonic: () => performance.now(),
         onStep: (step) => {
           countStep(this.#metrics.durations, step)
-          this.#tracing?.add(step)
+          this.#optional.add(step)
         },
       }),
     })
@@ -453,7 +464,7 @@ export class Broker {
     this.#gate.hostTrust = openHostTrust(config)
     this.#gate.tickets.lifetime = config.ticketLifetime
     this.#unacknowledged = await openUnacknowledged()
-    this.#tracing = await this.#openTracing(config)
+    await this.#optional.openTracing(config)
     this.#fronts = await this.#openFronts(config)
     const replaced = await this.#hold.take()
     await this.#claim()
@@ -463,7 +474,8 @@ export class Broker {
     await this.#audit.open()
     // After a restore, receivers begin at the row that it noted.
     const since = (await readRestoreNote(this.#parts.store.settings))?.row
-    await this.#feeds.open(await this.#sinksOf(config), since)
+    this.#configured = await this.#sinksOf(config)
+    await this.#feeds.open(await this.#withStored(this.#configured), since)
     this.#accountings = setInterval(() => this.#lookAtReceivers(), ACCOUNTING_LOOK_MS).unref()
     if (!nativeCryptoAvailable()) {
       logger.warn(
@@ -504,7 +516,8 @@ export class Broker {
     await this.#listen(this.#fronts)
     await this.#startApi(config)
     await this.#startMetrics(config)
-    await this.#startSnmpAgent(config)
+    const agent = await this.#optional.openAgent(config)
+    if (agent) say(`snmp     udp ${place(agent)}`)
     this.#indexer.catchUp()
     const reasons = [
       ...(restored ? [restoredFrom(restored)] : []),
@@ -761,7 +774,7 @@ export class Broker {
       gate: isCopying ? copyingGate(this.#gate) : this.#gate,
       ...(workers && { workers }),
       proxyHeaders: this.#proxyHeaders,
-      ...(this.#tracing && { onArrived: this.#tracing.arrived.bind(this.#tracing) }),
+      onArrived: () => this.#optional.onArrived,
       warn,
     })
   }
@@ -857,37 +870,6 @@ export class Broker {
     this.#options.say(`metrics  http://${place(this.#metricsServer.address)}/metrics`)
   }
 
-  async #openTracing({ traces, hostname }: Config): Promise<Tracing | undefined> {
-    if (!traces) return undefined
-    // Most brokers do without.
-    const { Tracing } = await import('./tracing.ts')
-    return new Tracing({
-      config: traces,
-      resource: { version: this.#options.version, hostname },
-      monotonic: () => performance.now(),
-      now: Date.now,
-      onError: (error) => this.#options.logger.warn({ error }, 'traces do not reach their collector'),
-    })
-  }
-
-  async #startSnmpAgent({ snmp, dataDir, hostname }: Config): Promise<void> {
-    const { agent } = snmp
-    if (!agent) return
-    // Most brokers do without.
-    const { SnmpAgent } = await import('./snmp-agent.ts')
-    this.#snmpAgent = await this.#bind('snmp', agent, (host, port) =>
-      SnmpAgent.open({
-        config: { ...agent, host, port },
-        ...{ dataDir, hostname, enterprise: snmp.enterprise, version: this.#options.version },
-        metrics: this.#metrics,
-        now: Date.now,
-        monotonic: () => performance.now(),
-        onError: (error) => this.#options.logger.error({ error }, 'the SNMP agent failed at a request'),
-      }),
-    )
-    this.#options.say(`snmp     udp ${place(this.#snmpAgent.address)}`)
-  }
-
   async #bind<T>(
     name: string,
     address: ListenAddress,
@@ -909,6 +891,7 @@ export class Broker {
     this.#feeds.stored(events)
   }
 
+  /** Returns new receivers of the configuration. */
   async #sinksOf({ syslog, snmp, hostname }: Config): Promise<Sink[]> {
     const { version } = this.#options
     const origin = { hostname, version, processId: process.pid, enterprise: snmp.enterprise }
@@ -918,9 +901,12 @@ export class Broker {
       new JsonLogSink(this.#options.logger, this.#options.logFailure),
       ...syslog.map((target) => new SyslogSink({ target, origin, unacknowledged })),
       ...traps,
-      ...(await this.#accounting.sinks()),
-      ...(await this.#notifications.sinks()),
     ]
+  }
+
+  /** Adds the receivers that are objects in the store. */
+  async #withStored(configured: readonly Sink[]): Promise<Sink[]> {
+    return [...configured, ...(await this.#accounting.sinks()), ...(await this.#notifications.sinks())]
   }
 
   /** Replaces the receivers if their objects in the store were changed, by the API or by another process. */
@@ -928,7 +914,7 @@ export class Broker {
     const looked = this.#reloading.then(async () => {
       if (this.#isLeaving || this.#parts.store.reach.away) return
       if (!(await this.#accounting.hasChanged()) && !(await this.#notifications.hasChanged())) return
-      await this.#feeds.replace(await this.#sinksOf(this.#config))
+      await this.#feeds.replace(await this.#withStored(this.#configured))
     })
     this.#reloading = looked.catch((error: Error) => this.#onReceiverError(error))
   }
@@ -940,8 +926,8 @@ export class Broker {
 
   /**
    * Applies the certificates, authorities, resolvers, banner, message of the day, networks of clear text and of
-   * balancers, retention and sinks of a changed configuration; listeners stay. Reloads run one at a time. Rejects if it
-   * cannot be applied.
+   * balancers, retention, sinks, SNMP agent and traces of a changed configuration (config/changes.ts has the keys);
+   * listeners stay. Reloads run one at a time. Rejects if it cannot be applied.
    */
   reload(read: () => Config): Promise<void> {
     const reloaded = this.#reloading.then(() => this.#reload(read))
@@ -951,16 +937,20 @@ export class Broker {
 
   async #reload(read: () => Config): Promise<void> {
     if (this.#isLeaving) throw new Error('another broker replaces this one')
+    // What it opens would stay.
+    if (this.#singlesClosed) throw new Error('the broker ends')
     const told = { object_type: 'configuration', object: this.#config.file }
     let config: Config
+    let configured: Sink[]
     let sinks: Sink[]
-    let change: () => void
+    let change: Prepared
     try {
       // Every step that can fail comes before the first change: a bad configuration leaves the old one in
       // force.
       config = read()
-      sinks = await this.#sinksOf(config)
+      configured = await this.#sinksOf(config)
       change = await this.#prepareReload(config)
+      sinks = await this.#withStored(configured)
     } catch (error) {
       const { message: reason } = error as Error
       await this.#audit.record('config.reload', { ...told, result: 'failure', reason })
@@ -969,13 +959,21 @@ export class Broker {
     const changes = configChanges(this.#config, config)
     // The present receivers get the event before one of them is removed, and new ones begin with it.
     const begin = this.#feeds.head
-    await this.#audit.record('config.reload', { ...told, changes, result: 'success' })
-    change()
+    const waiting = keysForRestart(this.#options.config, config)
+    const reason = waiting === '' ? {} : { reason: `a restart applies: ${waiting}` }
+    try {
+      await this.#audit.record('config.reload', { ...told, changes, ...reason, result: 'success' })
+    } catch (error) {
+      await change.discard()
+      throw error
+    }
+    change.apply()
     this.#config = config
+    this.#configured = configured
     await this.#feeds.replace(sinks, begin)
   }
 
-  async #prepareReload(config: Config): Promise<() => void> {
+  async #prepareReload(config: Config): Promise<Prepared> {
     for (const unwise of [...exposedFiles(config), ...wideBalancers(config)])
       this.#options.logger.warn(unwise)
     const hostTrust = openHostTrust(config)
@@ -986,9 +984,10 @@ export class Broker {
         ? await this.#keys.tls('https', config.hostname, config.listen.https)
         : undefined
     if (tls) createSecureContext(tls)
-    const changeAgent = config.snmp.agent && this.#snmpAgent?.prepareReload(config.snmp.agent)
-    return () => {
-      changeAgent?.()
+    // Last: it opens what has to be closed if a later step fails.
+    const optional = await this.#optional.prepareReload(config)
+    const apply = () => {
+      optional.apply()
       if (tls) this.#api?.server.setSecureContext(tls)
       this.#parts.identities.authorities = authorities
       this.#gate.hostTrust = hostTrust
@@ -1000,6 +999,7 @@ export class Broker {
       changeFronts?.()
       this.#review(() => this.#gate.review())
     }
+    return { apply, discard: () => optional.discard() }
   }
 
   /** Settles when the broker has ended. */
@@ -1048,8 +1048,8 @@ export class Broker {
     this.#predecessors.close()
     this.#outage.close()
     await this.#fronts?.drain(0, 'the bastion is stopping')
-    await this.#tracing?.close()
     await this.#closeSingles()
+    await this.#optional.closeTracing()
     await this.#audit.close()
     await this.#backlog.close()
     await this.#feeds.close()
@@ -1081,7 +1081,7 @@ export class Broker {
     // The uploader's end also ends the indexer's downloads.
     await Promise.all([this.#indexer.close(), this.#uploader?.stop()])
     await this.#metricsServer?.close()
-    await this.#snmpAgent?.close()
+    await this.#optional.closeAgent()
     await this.#follower.close()
     await this.#contents.thread.close()
   }

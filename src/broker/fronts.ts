@@ -9,7 +9,7 @@ import { type Bound, listenAt, type TcpHandle } from '../sockets/accept.ts'
 import { peerOf } from '../sockets/claimed.ts'
 import type { ProxyHeaders } from '../sockets/proxy-headers.ts'
 import { openUrgentData } from '../sockets/urgent.ts'
-import type { WorkersOptions } from '../workers/workers.ts'
+import type { WorkerFigures, WorkersOptions } from '../workers/workers.ts'
 import { Workers } from '../workers/workers.ts'
 import type { FrontKeys } from './front-keys.ts'
 import { changedSettings, frontSettings } from './front-settings.ts'
@@ -30,6 +30,8 @@ interface Place {
   drain(graceMs: number, reason: string): Promise<void>
   /** See `FrontDoors.takeDelays`. */
   takeDelays(): number[]
+  /** See `FrontDoors.workers`. */
+  workers(): WorkerFigures[]
 }
 
 export interface FrontsOptions {
@@ -39,8 +41,8 @@ export interface FrontsOptions {
   /** Absent: the connections are served in this process. */
   workers?: Omit<WorkersOptions, 'settings'>
   proxyHeaders: ProxyHeaders
-  /** Called when a client has come, if set. */
-  onArrived?: (source: Source) => void
+  /** Returns what is called when a client has come; undefined while nothing is. */
+  onArrived: () => ((source: Source) => void) | undefined
   /** Gets faults that do not prevent the start. */
   warn: Warn
 }
@@ -50,7 +52,7 @@ export class FrontDoors {
   readonly #proxyHeaders: ProxyHeaders
   readonly #bound: Bound[] = []
   readonly #warn: Warn
-  readonly #onArrived: ((source: Source) => void) | undefined
+  readonly #onArrived: FrontsOptions['onArrived']
   readonly #keys: FrontKeys
   /** The settings that the fronts were started with. */
   readonly #begun: FrontSettings
@@ -111,8 +113,9 @@ export class FrontDoors {
   }
 
   #serve(name: FrontName, handle: TcpHandle): void {
-    const source = this.#onArrived && peerOf(handle)
-    if (source) this.#onArrived?.(source)
+    const onArrived = this.#onArrived()
+    const source = onArrived && peerOf(handle)
+    if (source) onArrived(source)
     this.#place.serve(name, handle)
   }
 
@@ -129,6 +132,11 @@ export class FrontDoors {
   /** Returns the longest delay of each session worker's event loop since the last call, in milliseconds. */
   takeDelays(): number[] {
     return this.#place.takeDelays()
+  }
+
+  /** Figures of the session workers by place; none if the connections are served in this process. */
+  get workers(): WorkerFigures[] {
+    return this.#place.workers()
   }
 
   /** Closes the listeners; connections stay. */
@@ -163,6 +171,7 @@ function inProcess(fronts: Fronts): Place {
     change: (settings) => fronts.change(settings),
     drain: (graceMs, reason) => fronts.drain(graceMs, reason),
     takeDelays: () => [],
+    workers: () => [],
   }
 }
 
@@ -177,6 +186,7 @@ function placeOf(workers: Workers): Place {
     change: (settings) => workers.change(settings),
     drain: (graceMs, reason) => workers.drain(graceMs, reason),
     takeDelays: () => workers.takeDelays(),
+    workers: () => workers.figures,
   }
 }
 

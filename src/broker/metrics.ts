@@ -10,6 +10,7 @@ import type { Feed } from '../audit/feeds/feed.ts'
 import { eventMetrics } from '../audit/sinks/metrics.ts'
 import type { SecretFigures } from '../store/store.ts'
 import { durations } from './durations.ts'
+import { type NodesOptions, nodeMetrics } from './nodes.ts'
 
 const PATH = '/metrics'
 /** Sums of other gauges of prom-client, with names that Prometheus keeps for counters. */
@@ -19,7 +20,7 @@ const REQUEST_TIMEOUT_MS = 10_000
 const MAX_CONNECTIONS = 32
 const MAX_HEADER_BYTES = 8192
 
-export interface MetricsOptions {
+export interface MetricsOptions extends NodesOptions {
   version: string
   /** Whether ssh2's crypto binding was loaded; sessions are many times slower without it. */
   nativeCrypto: boolean
@@ -63,6 +64,7 @@ export function createMetrics({
   certificateEnds,
   secrets,
   uploads,
+  ...nodes
 }: MetricsOptions) {
   const registry = new Registry()
   const registers = [registry]
@@ -157,6 +159,8 @@ export function createMetrics({
       for (const [place, delay] of takeDelays().entries()) this.set({ worker: place + 1 }, delay / 1000)
     },
   })
+
+  nodeMetrics(nodes, registers)
 
   const perFeed = (name: string, help: string, figure: 'queued' | 'lost') =>
     new Gauge({

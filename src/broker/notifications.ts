@@ -11,6 +11,7 @@ import type { Maker } from '../audit/sinks/formats/cef.ts'
 import { NOTIFICATION_SECRETS, type Notification } from '../model/notifications.ts'
 import type { Secret } from '../model/secret.ts'
 import { isGuarded, isOwnOrGuarded } from '../notifications/addresses.ts'
+import { Ages } from '../notifications/ages.ts'
 import { MailSender } from '../notifications/mail.ts'
 import { openNotification } from '../notifications/secrets.ts'
 import type { NotificationSender } from '../notifications/sender.ts'
@@ -18,6 +19,7 @@ import { NotificationSink } from '../notifications/sink.ts'
 import { WebhookSender } from '../notifications/webhook.ts'
 import type { NotifiedPlace, Store } from '../store/store.ts'
 import type { Vault } from '../vault/vault.ts'
+import { KeptSinks } from './kept-sinks.ts'
 
 /** Trials of one notification: a few at once, and ten a minute. */
 const TRIALS = { burst: 5, perSecond: 1 / 6 }
@@ -38,24 +40,22 @@ export type Trial = { ok: boolean; detail: string } | undefined
 export class Notifications {
   readonly #deps: NotificationsDeps
   readonly #trials = new Allowances(TRIALS)
-  /** The objects that the current receivers were made of. */
-  #made = ''
+  readonly #ages: Ages
+  readonly #kept = new KeptSinks()
 
   constructor(deps: NotificationsDeps) {
     this.#deps = deps
+    this.#ages = new Ages({ now: deps.now, monotonic: () => performance.now() })
   }
 
-  /** Returns receivers for the present objects. */
+  /** Returns receivers for the present objects: of those that have not changed the same as before. */
   async sinks(): Promise<Sink[]> {
-    const notifications = await this.#enabled()
-    const sinks = await Promise.all(notifications.map((one) => this.#sinkOf(one)))
-    this.#made = JSON.stringify(notifications)
-    return sinks
+    return await this.#kept.of(await this.#origins(), ({ notification }) => this.#sinkOf(notification))
   }
 
   /** Returns whether the objects differ from those that the receivers were made of. */
   async hasChanged(): Promise<boolean> {
-    return JSON.stringify(await this.#enabled()) !== this.#made
+    return !this.#kept.areOf(await this.#origins())
   }
 
   /** Sends one event, whatever the notification chooses. */
@@ -70,13 +70,26 @@ export class Notifications {
     }
   }
 
-  async #enabled(): Promise<Notification[]> {
+  /** Returns the senders to the receivers that are enabled. */
+  async senders(): Promise<{ notification: Notification; sender: NotificationSender }[]> {
+    const origins = await this.#origins()
+    return await Promise.all(
+      origins.map(async ({ notification }) => ({
+        notification,
+        sender: await this.#senderOf(notification),
+      })),
+    )
+  }
+
+  /** Returns what receivers are made of. */
+  async #origins(): Promise<{ notification: Notification; maker: Maker }[]> {
     const { items } = await this.#deps.store.notifications.list()
-    return items.filter(({ isDisabled }) => !isDisabled)
+    const maker = this.#deps.maker()
+    return items.filter(({ isDisabled }) => !isDisabled).map((notification) => ({ notification, maker }))
   }
 
   async #sinkOf(notification: Notification): Promise<Sink> {
-    const { audit, now, onError } = this.#deps
+    const { audit, onError } = this.#deps
     const about = {
       object_type: notification.type === 'WEBHOOK' ? 'webhook' : 'mail',
       object: notification.notificationName,
@@ -85,7 +98,7 @@ export class Notifications {
       notification,
       sender: await this.#senderOf(notification),
       concerns: (event) => this.#concerns(notification, event),
-      now,
+      oldest: () => this.#ages.oldest(),
       onMissed: (count, reason) => {
         audit.record('sink.missed', { ...about, count, reason }).catch(onError)
       },

@@ -10,6 +10,7 @@ import { replacedSockets } from '../control/place.ts'
 import type { ElsewhereSession } from '../gate/elsewhere.ts'
 import type { OrderedBy } from '../gate/holds.ts'
 import type { Id } from '../model/objects.ts'
+import type { BrokerFigures } from './nodes.ts'
 
 export interface PredecessorsOptions {
   dataDir: string
@@ -32,9 +33,20 @@ const LAST_RETRY_MS = 10_000
 /** Tries at the start, which fails then: the sessions of that broker would not be counted. */
 const FIRST_TRIES = 5
 
+/** A replaced broker, as its last link has shown it. */
+interface Known {
+  place: number
+  isLinked: boolean
+  sessions: ReadonlyMap<Id, LinkedSession>
+}
+
 export class Predecessors {
   readonly #options: PredecessorsOptions
   readonly #clients = new Set<ControlClient>()
+  /** By the path of their control sockets. */
+  readonly #brokers = new Map<string, Known>()
+  /** Place of the last one; this broker has the first. */
+  #lastPlace = 1
   #isClosed = false
 
   constructor(options: PredecessorsOptions) {
@@ -44,6 +56,14 @@ export class Predecessors {
   /** Links all that run. Rejects if one does not say which sessions it has. */
   async open(): Promise<void> {
     for (const path of replacedSockets(this.#options.dataDir)) await this.#linkFirst(path)
+  }
+
+  get figures(): BrokerFigures[] {
+    return Array.from(this.#brokers.values(), ({ place, isLinked, sessions }) => ({
+      place,
+      state: isLinked ? 'replaced' : 'unlinked',
+      sessions: sessions.size,
+    }))
   }
 
   /** Leaves them alone. */
@@ -85,6 +105,7 @@ export class Predecessors {
       }
     } else {
       rmSync(path, { force: true })
+      this.#brokers.delete(path)
       onGone()
     }
     for (const session of known.values()) {
@@ -98,7 +119,10 @@ export class Predecessors {
       elsewhere.set(session.id, { ...session, ...orders(client, session.id) })
       if (!known.has(session.id)) onFound(session)
     }
+    const broker: Known = { place: this.#placeOf(path), isLinked: true, sessions }
+    this.#brokers.set(path, broker)
     void client.onClosed.then(() => {
+      broker.isLinked = false
       this.#clients.delete(client)
       void this.#linkAgain(path, sessions)
     })
@@ -115,6 +139,10 @@ export class Predecessors {
         await sleep(delay, undefined, { ref: false })
       }
     }
+  }
+
+  #placeOf(path: string): number {
+    return this.#brokers.get(path)?.place ?? ++this.#lastPlace
   }
 
   #held(sessions: Map<Id, LinkedSession>, id: Id, hold: LinkedHold | undefined): void {

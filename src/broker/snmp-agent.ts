@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
 import { type AddressInfo, isIPv6 } from 'node:net'
 import { Allowances } from '../audit/allowances.ts'
-import type { SnmpAgentConfig } from '../config/config.ts'
+import type { ListenAddress, SnmpAgentConfig } from '../config/config.ts'
 import { fromAny, networkOf } from '../model/networks.ts'
 import { type Access, Agent, type Engine, MAX_REQUEST, type Result } from '../snmp/agent.ts'
 import { METRICS, managedObjects, type Sample } from '../snmp/objects.ts'
@@ -46,7 +46,7 @@ export interface SnmpAgentOptions {
 }
 
 export class SnmpAgent {
-  readonly #options: SnmpAgentOptions
+  #options: SnmpAgentOptions
   readonly #socket: Socket
   readonly #engine: Engine
   readonly #begin: number
@@ -87,11 +87,21 @@ export class SnmpAgent {
     return this.#socket.address()
   }
 
-  /** Applies another community, user and networks; the address stays. */
-  prepareReload(config: SnmpAgentConfig): () => void {
-    const access = this.#accessOf(config)
-    const isAllowed = fromAny(config.allow)
+  /** The address of the configuration. */
+  get place(): ListenAddress {
+    return this.#options.config
+  }
+
+  isAt({ host, port }: ListenAddress): boolean {
+    return host === this.place.host && port === this.place.port
+  }
+
+  /** Applies another community, user and networks, and what the figures say of the broker; the address stays. */
+  prepareReload(changed: Pick<SnmpAgentOptions, 'config' | 'enterprise' | 'hostname'>): () => void {
+    const access = this.#accessOf(changed.config)
+    const isAllowed = fromAny(changed.config.allow)
     return () => {
+      this.#options = { ...this.#options, ...changed }
       this.#agent.access = access
       this.#isAllowed = isAllowed
     }

@@ -29,8 +29,8 @@ export interface TracingOptions {
 }
 
 export class Tracing {
-  readonly #options: TracingOptions
-  readonly #ca: Buffer | undefined
+  #options: TracingOptions
+  #ca: Buffer | undefined
   readonly #openings = new Openings()
   readonly #timer: NodeJS.Timeout
   #waiting: Trace[] = []
@@ -40,9 +40,21 @@ export class Tracing {
   /** Throws if the file of the collector's authorities cannot be read. */
   constructor(options: TracingOptions) {
     this.#options = options
-    const { ca } = options.config
-    this.#ca = ca === undefined ? undefined : readFileSync(ca)
+    this.#ca = authorities(options.config)
     this.#timer = setInterval(() => this.#flush(), INTERVAL_MS).unref()
+  }
+
+  /**
+   * Applies another collector, which gets what the present one has not taken. Throws if the file of its authorities cannot be
+   * read.
+   */
+  prepareReload(config: TracesConfig, resource: Resource): () => void {
+    const ca = authorities(config)
+    return () => {
+      this.#options = { ...this.#options, config, resource }
+      this.#ca = ca
+      this.#isDown = false
+    }
   }
 
   arrived(source: { address: string; port: number }): void {
@@ -102,3 +114,5 @@ export class Tracing {
     return response.statusCode
   }
 }
+
+const authorities = ({ ca }: TracesConfig) => (ca === undefined ? undefined : readFileSync(ca))

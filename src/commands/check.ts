@@ -6,8 +6,9 @@ import { recipientFault } from '../../recordings/container/keys.ts'
 import { jsonLine } from '../../recordings/decode/frames/payload.ts'
 import { verifyStored } from '../audit/verify-stored.ts'
 import { wasUsed } from '../broker/database.ts'
-import { openFoundation } from '../broker/foundation.ts'
+import { type Foundation, openFoundation } from '../broker/foundation.ts'
 import { openHostTrust } from '../broker/host-trust.ts'
+import { Notifications } from '../broker/notifications.ts'
 import { openHostCertificates, validityOf } from '../broker/own-certificates.ts'
 import { wideBalancers } from '../config/balancers.ts'
 import type { Config } from '../config/config.ts'
@@ -28,8 +29,9 @@ import { type Command, expectNoWords } from './command.ts'
 import { crypto } from './crypto-check.ts'
 import type { Finding } from './finding.ts'
 import { plain } from './output.ts'
-import { receivers } from './receivers-check.ts'
+import { notified, receivers } from './receivers-check.ts'
 import { sessionWorkers } from './session-workers.ts'
+import { productVersion } from './version.ts'
 
 export const check: Command = {
   synopsis: [
@@ -120,6 +122,7 @@ async function data(config: Config): Promise<Finding[]> {
         ...(await forgeableServers(foundation.store)).map(
           (text): Finding => ({ level: 'warning', subject: 'radius', text }),
         ),
+        ...(await notifications(foundation, config)),
       ]
     } finally {
       await foundation.close()
@@ -129,6 +132,19 @@ async function data(config: Config): Promise<Finding[]> {
       { level: 'error', subject: 'store', text: error instanceof Error ? error.message : String(error) },
     ]
   }
+}
+
+/** Tries the receivers of the objects of `/notifications`. */
+async function notifications(foundation: Foundation, { hostname }: Config): Promise<Finding[]> {
+  const findings: Finding[] = []
+  const senders = await new Notifications({
+    ...foundation,
+    audit: { record: async () => undefined },
+    maker: () => ({ hostname, version: productVersion() }),
+    now: Date.now,
+    onError: ({ message: text }) => void findings.push({ level: 'error', subject: 'notifications', text }),
+  }).senders()
+  return [...findings, ...(await notified(senders))]
 }
 
 /** Tests whether the first start could make its tables in a server's database; a check makes none. */

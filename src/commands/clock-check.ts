@@ -17,17 +17,17 @@ const TIME_ERROR = 5
 
 const subject = 'clock'
 
-export async function clock(config: Config): Promise<Finding[]> {
-  return [here(), ...inStep(), ...(await besideDatabase(config))]
+/** `now`: milliseconds since the epoch. */
+export async function clock(config: Config, now: () => number = Date.now): Promise<Finding[]> {
+  return [here(now()), ...inStep(), ...(await besideDatabase(config, now))]
 }
 
-function here(): Finding {
-  const now = new Date()
-  const sane = now.getTime() > EARLIEST_CLOCK
+function here(time: number): Finding {
+  const sane = time > EARLIEST_CLOCK
   return {
     level: sane ? 'ok' : 'error',
     subject,
-    text: `${now.toISOString()}${sane ? '' : ': set the clock'}`,
+    text: `${new Date(time).toISOString()}${sane ? '' : ': set the clock'}`,
   }
 }
 
@@ -44,12 +44,12 @@ function inStep(): Finding[] {
   return [{ level: 'warning', subject, text }]
 }
 
-async function besideDatabase({ database }: Config): Promise<Finding[]> {
+async function besideDatabase({ database }: Config, now: () => number): Promise<Finding[]> {
   if ('file' in database) return []
   try {
-    const begin = Date.now()
+    const begin = now()
     const theirs = await databaseClock(database.postgres)
-    const end = Date.now()
+    const end = now()
     // The answer was made between the two.
     const apart = Math.round(theirs < begin ? begin - theirs : Math.max(0, theirs - end))
     const level = apart > FAR_APART_MS ? 'error' : apart > APART_MS ? 'warning' : 'ok'

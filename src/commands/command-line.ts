@@ -3,10 +3,14 @@
  * code: 1 for an error, 2 for wrong usage.
  */
 import { parseArgs } from 'node:util'
+import { closest, distance } from 'fastest-levenshtein'
 import { COMMANDS, commandsNamed, isCommand, usage } from './all.ts'
 import { type Command, UsageError } from './command.ts'
 import { configPath } from './config-path.ts'
 import { plain } from './output.ts'
+import { optionsOf } from './syntax.ts'
+
+const HELP: readonly (string | undefined)[] = ['--help', '-h']
 
 export interface Outputs {
   out: (text: string) => unknown
@@ -27,14 +31,21 @@ export async function commandLine([name, ...args]: string[], outputs: Outputs): 
 }
 
 async function run(name: string | undefined, args: string[], { out }: Pick<Outputs, 'out'>): Promise<number> {
-  if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
+  if (name === undefined) {
     out(`${await usage(undefined)}\n`)
-    return name === undefined ? 2 : 0
+    return 2
+  }
+  if (name === 'help' || HELP.includes(name)) {
+    out(`${await usage(args[0] === undefined ? undefined : known(args[0]))}\n`)
+    return 0
   }
   if (name === '--version') return await run('version', args, { out })
-  if (!isCommand(name)) throw new UsageError(`there is no command ${JSON.stringify(name)}`)
-  const command = await COMMANDS[name]!()
-  const { values, positionals, tokens } = parse(command, args)
+  const command = await COMMANDS[known(name)]!()
+  if (asksForHelp(args)) {
+    out(`${await usage(name)}\n`)
+    return 0
+  }
+  const { values, positionals, tokens } = parse(name, command, args)
   const dashes = tokens.findIndex(({ kind }) => kind === 'option-terminator')
   return await command.run({
     config: values['config'] === undefined ? configPath() : String(values['config']),
@@ -47,7 +58,25 @@ async function run(name: string | undefined, args: string[], { out }: Pick<Outpu
   })
 }
 
-function parse(command: Command, args: string[]) {
+/** Returns the name of a command. Throws UsageError if there is none of that name. */
+function known(name: string): string {
+  if (isCommand(name)) return name
+  throw new UsageError(`there is no command ${JSON.stringify(name)}${nearest(name, Object.keys(COMMANDS))}`)
+}
+
+/** Returns whether help is asked for: behind `--` the words are of another program. */
+function asksForHelp(args: readonly string[]): boolean {
+  const end = args.indexOf('--')
+  return (end < 0 ? args : args.slice(0, end)).some((word) => HELP.includes(word))
+}
+
+/** Returns the end of an error's text: the known word that is nearest, if one is near. */
+function nearest(word: string, words: readonly string[]): string {
+  const near = closest(word, words)
+  return distance(word, near) * 2 <= Math.max(word.length, near.length) ? `: did you mean ${near}?` : ''
+}
+
+function parse(name: string, command: Command, args: string[]) {
   try {
     return parseArgs({
       args,
@@ -57,6 +86,10 @@ function parse(command: Command, args: string[]) {
       tokens: true,
     })
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error))
+    const message = error instanceof Error ? error.message : String(error)
+    const [, unknown] = /^Unknown option '([^']*)'/.exec(message) ?? []
+    if (unknown === undefined) throw new UsageError(message)
+    const options = optionsOf(command).map(([option]) => `--${option}`)
+    throw new UsageError(`${name} has no option ${JSON.stringify(unknown)}${nearest(unknown, options)}`)
   }
 }

@@ -1,6 +1,6 @@
 /**
  * The findings of `sallyport check` about receivers of events: each is connected to, and gets nothing but an empty
- * datagram where there are no connections.
+ * datagram where there are no connections, or the sign-in of a mail server.
  */
 
 import { createSocket } from 'node:dgram'
@@ -9,6 +9,7 @@ import { isIPv6 } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SyslogSink } from '../audit/sinks/syslog.ts'
 import type { Config, SyslogTarget, TrapTarget } from '../config/config.ts'
+import type { Notification } from '../model/notifications.ts'
 import type { Finding } from './finding.ts'
 
 /** Milliseconds in which a receiver that refuses does so: by an ICMP message, or an alert of TLS 1.3. */
@@ -16,15 +17,42 @@ const REFUSAL_MS = 500
 /** Milliseconds for a receiver; a stream has ten seconds for its connection. */
 const RECEIVER_MS = 15_000
 
+/** A receiver of the objects of `/notifications`. */
+export interface Notified {
+  notification: Pick<Notification, 'type' | 'notificationName'>
+  sender: { reach(signal: AbortSignal): Promise<void> }
+}
+
 /** Tries all receivers at a time. */
-export async function receivers({ syslog, snmp, hostname }: Config): Promise<Finding[]> {
+export async function receivers(
+  { syslog, snmp, hostname }: Config,
+  limitMs = RECEIVER_MS,
+): Promise<Finding[]> {
   return await Promise.all([
-    ...syslog.map((target) => syslogFinding(target, hostname)),
+    ...syslog.map((target) => syslogFinding(target, hostname, limitMs)),
     ...snmp.traps.map(trapFinding),
   ])
 }
 
-async function syslogFinding(target: SyslogTarget, hostname: string): Promise<Finding> {
+/** Tries all at a time: a webhook up to its certificate, a mail server up to the sign-in. */
+export async function notified(receivers: readonly Notified[], limitMs = RECEIVER_MS): Promise<Finding[]> {
+  return await Promise.all(receivers.map((one) => notifiedFinding(one, limitMs)))
+}
+
+async function notifiedFinding({ notification, sender }: Notified, limitMs: number): Promise<Finding> {
+  const { type, notificationName: name } = notification
+  const subject = type === 'WEBHOOK' ? 'webhook' : 'mail'
+  const reached = type === 'WEBHOOK' ? 'its certificate is in order' : 'the server lets the bastion in'
+  try {
+    await within((signal) => sender.reach(signal), limitMs)
+    return { level: 'ok', subject, text: `${name}: ${reached}; nothing was sent` }
+  } catch (error) {
+    const text = `${name}: ${(error as Error).message}: look at the receiver, the firewall, and /notifications/${name}`
+    return { level: 'error', subject, text }
+  }
+}
+
+async function syslogFinding(target: SyslogTarget, hostname: string, limitMs: number): Promise<Finding> {
   const subject = 'syslog'
   const where = `${target.transport}://${placeOf(target)}`
   if (target.transport === 'udp') return await datagram(subject, where, target)
@@ -40,7 +68,7 @@ async function syslogFinding(target: SyslogTarget, hostname: string): Promise<Fi
       } finally {
         await connection.close()
       }
-    })
+    }, limitMs)
     const tls = target.transport === 'tls' ? ', and its certificate is in order' : ''
     return { level: 'ok', subject, text: `${where} accepts connections${tls}` }
   } catch (error) {
@@ -68,7 +96,7 @@ async function datagram(
       await Promise.race([connected, refused])
       socket.send('')
       await Promise.race([refused, sleep(REFUSAL_MS)])
-    })
+    }, RECEIVER_MS)
     const text = `${where} has not refused a datagram: UDP acknowledges nothing, so look for an event at the receiver`
     return { level: 'ok', subject, text }
   } catch (error) {
@@ -79,17 +107,18 @@ async function datagram(
   }
 }
 
-/** @throws the error of the work, or one if it takes longer than a receiver may */
-async function within(work: () => Promise<void>): Promise<void> {
-  const late = new AbortController()
-  const limit = sleep(RECEIVER_MS, undefined, { signal: late.signal }).then(() => {
-    throw new Error(`no answer within ${RECEIVER_MS / 1000} s`)
+/** @throws the error of the work, or one if it takes longer than the limit, which aborts it */
+async function within(work: (signal: AbortSignal) => Promise<void>, limitMs: number): Promise<void> {
+  const [done, late] = [new AbortController(), new AbortController()]
+  const limit = sleep(limitMs, undefined, { signal: done.signal }).then(() => {
+    late.abort()
+    throw new Error(`no answer within ${limitMs / 1000} s`)
   })
   limit.catch(() => undefined)
   try {
-    await Promise.race([work(), limit])
+    await Promise.race([work(late.signal), limit])
   } finally {
-    late.abort()
+    done.abort()
   }
 }
 

@@ -51,7 +51,7 @@ async function run(file: string, takeover: Takeover | undefined, say: Say, fault
   logFaultsOfProcess(log)
   if ('missing' in opened) log.logger.error(`the supervisor is not notified: ${opened.missing}`)
   const adminPassword = process.env['SALLYPORT_ADMIN_PASSWORD']
-  // Whoever rotates the log does not know whether the broker is ready: by default the signal would end it.
+  // The log may be rotated during the start: by default the signal would end the broker.
   let reload: (() => void) | undefined
   process.on('SIGHUP', () => {
     log.reopen()
@@ -84,7 +84,7 @@ async function run(file: string, takeover: Takeover | undefined, say: Say, fault
         },
       )
   }
-  // Said last: whoever reads it may stop the broker at once.
+  // Comes before the line that it is ready: it may be stopped as soon as that is read.
   stopBySignals(broker)
   say('sallyport is ready')
   supervisor?.ready('serving')

@@ -54,12 +54,19 @@ export function knownKeys(schema: TSchema): string[] {
   return [...new Set(keys)]
 }
 
+/** Returns the text without the user and the password of an address: in a wrong place they would reach a log. */
+export function withoutUserinfo(text: string): string {
+  // Before the last @, whatever a password has in it. One slash is left where a path was made of an address.
+  const [begin, end] = [text.indexOf(':/'), text.lastIndexOf('@')]
+  return begin < 0 || end < begin ? text : `${text.slice(0, begin)}://…${text.slice(end)}`
+}
+
 function describe(value: unknown, secret: boolean): string {
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list'
   if (isMap(value)) return 'a map'
   if (value === null) return 'nothing'
   if (secret) return `a ${typeof value} that is not shown here`
-  const text = JSON.stringify(value)
+  const text = withoutUserinfo(JSON.stringify(value))
   return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text
 }
 

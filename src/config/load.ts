@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import Value from 'typebox/value'
 import { type Document, isMap, isNode, isSeq, LineCounter, parseDocument } from 'yaml'
-import { checkAgainst, type Problem, pathText } from './check.ts'
+import { checkAgainst, type Problem, pathText, withoutUserinfo } from './check.ts'
 import type { Config } from './config.ts'
 import { resolveConfig } from './resolve.ts'
 import { type ConfigFile, ConfigSchema } from './schema.ts'
@@ -58,7 +58,7 @@ export function parseConfig(text: string, file: string, surroundings: Surroundin
     throw new ConfigError(document.errors.map((error) => at(error.pos[0], yamlMessage(error, text))))
   }
   const say = ({ path, message }: Problem) =>
-    at(offsetOf(document, path), path.length > 0 ? `${pathText(path)}: ${message}` : message)
+    at(offsetOf(document, path), path.length > 0 ? `${withoutUserinfo(pathText(path))}: ${message}` : message)
 
   const content = dropEmpty(plain(document, file) ?? {})
   const problems = checkAgainst(ConfigSchema, content)
@@ -73,12 +73,12 @@ function plain(document: Document, file: string): unknown {
     return document.toJS()
   } catch (error) {
     // an alias without an anchor, or too many aliases
-    throw new ConfigError([`${file}: ${(error as Error).message}`])
+    throw new ConfigError([`${file}: ${withoutUserinfo((error as Error).message)}`])
   }
 }
 
 function yamlMessage(error: { code: string; message: string; pos: [number, number] }, text: string): string {
-  const message = error.message.replace(/^./, (letter) => letter.toLowerCase())
+  const message = withoutUserinfo(error.message).replace(/^./, (letter) => letter.toLowerCase())
   const loneDash = /^-\s*[,}\n]/.test(text.slice(error.pos[0]))
   return loneDash ? `${message}; write "-" in quotes` : message
 }

@@ -20,7 +20,8 @@ export function sharedPorts(listen: Readonly<Record<string, ListenAddress>>): Pr
   })
 }
 
-function meet(one: ListenAddress, other: ListenAddress): boolean {
+/** Whether only one of both addresses can be bound. */
+export function meet(one: ListenAddress, other: ListenAddress): boolean {
   // The system chooses another one for each 0.
   if (one.port !== other.port || one.port === 0) return false
   return one.host === other.host || covers(one.host, other.host) || covers(other.host, one.host)

@@ -8,7 +8,7 @@ import { Encrypter } from 'age-encryption'
 import type { DatabasePlace } from '../model/database.ts'
 import { networkError } from '../model/networks.ts'
 import { Secret } from '../model/secret.ts'
-import type { Problem } from './check.ts'
+import { type Problem, withoutUserinfo } from './check.ts'
 import type {
   ClearTextListen,
   Config,
@@ -100,7 +100,7 @@ class Resolver {
         text = readFileSync(file, 'utf8').replace(/\r?\n$/, '')
         if (text === '') this.fail(path, `the file ${file} is empty`)
       } catch (error) {
-        this.fail(path, `cannot read the secret: ${(error as Error).message}`)
+        this.fail(path, `cannot read the secret: ${withoutUserinfo((error as Error).message)}`)
       }
     }
     return Secret.of(text ?? '')
@@ -132,7 +132,7 @@ class Resolver {
     try {
       text = typeof source === 'string' ? source : readFileSync(this.path(source.file), 'utf8')
     } catch (error) {
-      this.fail(path, `cannot read the ${key}: ${(error as Error).message}`)
+      this.fail(path, `cannot read the ${key}: ${withoutUserinfo((error as Error).message)}`)
       return text
     }
     const lines = `${text.replace(/\r?\n$/, '').replace(/\r?\n/g, '\r\n')}\r\n`
@@ -183,14 +183,15 @@ class Resolver {
   #networks(path: Path, networks: readonly string[]): void {
     for (const [i, network] of networks.entries()) {
       const flaw = networkError(network)
-      if (flaw !== undefined) this.fail([...path, i], `${flaw}, got ${network}`)
+      if (flaw !== undefined) this.fail([...path, i], `${flaw}, got ${withoutUserinfo(network)}`)
     }
   }
 
   dnsServer(server: DnsServer, i: number): DnsServer {
     const { host } = server
     // a name would need a resolver, and none is trusted yet
-    if (isIP(host) === 0) this.fail(['dns', 'servers', i, 'host'], `expected an address, got ${host}`)
+    if (isIP(host) === 0)
+      this.fail(['dns', 'servers', i, 'host'], `expected an address, got ${withoutUserinfo(host)}`)
     return server
   }
 

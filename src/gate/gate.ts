@@ -53,7 +53,7 @@ import { OVER } from './approval-look.ts'
 import { Approvals } from './approvals.ts'
 import { Arrears } from './arrears.ts'
 import { Asks } from './asks.ts'
-import { UNAVAILABLE, whileThere } from './away.ts'
+import { whileThere } from './away.ts'
 import { CheckoutReview } from './checkout-review.ts'
 import { accountFor, accountOf, endedRecording } from './closing.ts'
 import { Denial } from './denial.ts'
@@ -240,7 +240,7 @@ export class BrokerGate implements Gate {
       whileThere(
         reach,
         () => this.#signIns.authenticate(request),
-        () => ({ result: 'unavailable' as const, message: UNAVAILABLE }),
+        (message) => ({ result: 'unavailable' as const, message }),
       )
     const { protocol, source } = request
     return this.#steps.time<AuthenticateAnswer>('sign_in', judge, (answer) => ({
@@ -279,7 +279,7 @@ export class BrokerGate implements Gate {
       whileThere(
         store.reach,
         () => this.#open(request, onRunning),
-        () => ({ result: 'denied' as const, message: UNAVAILABLE }),
+        (message) => ({ result: 'denied' as const, message }),
       )
     const { protocol, source, identity } = request
     return this.#steps.time<OpenAnswer>('authorization', open, (answer) => ({
@@ -321,7 +321,7 @@ export class BrokerGate implements Gate {
     return whileThere(
       this.#options.store.reach,
       () => this.#hostKey(request),
-      () => ({ result: 'refused', message: UNAVAILABLE }),
+      (message) => ({ result: 'refused', message }),
     )
   }
 
@@ -362,7 +362,7 @@ export class BrokerGate implements Gate {
     return whileThere(
       this.#options.store.reach,
       () => this.#serviceTicket(this.#running.get(session)),
-      () => ({ result: 'failed', message: UNAVAILABLE }),
+      (message) => ({ result: 'failed', message }),
     )
   }
 
@@ -512,7 +512,7 @@ export class BrokerGate implements Gate {
     return whileThere(
       this.#options.store.reach,
       () => this.#asks.ask(this.#running.get(request.session), request),
-      () => ({ result: 'refused', message: UNAVAILABLE }),
+      (message) => ({ result: 'refused', message }),
     )
   }
 

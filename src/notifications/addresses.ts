@@ -2,10 +2,13 @@
  * Finds the address of a receiver, and holds it to those that an administrator of the bastion may name: a
  * receiver must not be the bastion's own machine, or a service that gives out the machine's credentials.
  */
-import { type LookupAddress, type LookupAllOptions, lookup } from 'node:dns'
+import type { LookupAllOptions } from 'node:dns'
+import { lookup } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
+import { performance } from 'node:perf_hooks'
 import { isGuardedAddress } from '../model/metadata-services.ts'
 import { isFrom, plainAddress } from '../model/networks.ts'
+import { Lookups } from './lookups.ts'
 
 const OWN = ['127.0.0.0/8', '::1', '0.0.0.0/8', '::']
 
@@ -18,6 +21,9 @@ export const isOwnOrGuarded: Barred = (address) =>
 /** For mail: a mail server of the machine itself is common. */
 export const isGuarded: Barred = isGuardedAddress
 
+/** One for the process, as libuv's threads are. */
+const lookups = new Lookups({ lookup, monotonic: () => performance.now() })
+
 class BarredError extends Error {
   readonly code = 'EBARRED'
 }
@@ -29,14 +35,16 @@ class BarredError extends Error {
 export function lookupOf(isBarred: Barred): LookupFunction {
   return (host, options, callback) => {
     const all: LookupAllOptions = { ...options, all: true }
-    lookup(host, all, (error, found: LookupAddress[] = []) => {
-      const allowed = found.filter(({ address }) => !isBarred(address))
-      const [first] = allowed
-      if (error) callback(error, '')
-      else if (!first) callback(new BarredError('expected an address that may be connected to'), '')
-      else if (options.all) callback(null, allowed)
-      else callback(null, first.address, first.family)
-    })
+    lookups.find(host, all).then(
+      (found) => {
+        const allowed = found.filter(({ address }) => !isBarred(address))
+        const [first] = allowed
+        if (!first) callback(new BarredError('expected an address that may be connected to'), '')
+        else if (options.all) callback(null, allowed)
+        else callback(null, first.address, first.family)
+      },
+      (error: Error) => callback(error, ''),
+    )
   }
 }
 

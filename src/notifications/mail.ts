@@ -2,7 +2,9 @@
  * Events as mail: those of one delivery together, as plain text. Subject and addresses are made of codes and of
  * checked addresses only; whatever a user or a target chose stands in the body.
  */
-import { createTransport } from 'nodemailer'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { createTransport, type Transporter } from 'nodemailer'
 import type { StoredEvent } from '../audit/chain.ts'
 import { severityOf } from '../audit/events/catalogue.ts'
 import { sentenceOf, timestampOf } from '../audit/sentence.ts'
@@ -36,12 +38,52 @@ export class MailSender implements NotificationSender {
   }
 
   async send(events: readonly StoredEvent[], signal: AbortSignal): Promise<void> {
-    const { options, secret, hostname, isBarred, limitMs = MAIL_MS } = this.#deps
-    const { host, port, security, userName, from, to, caCertificates: ca } = options
-    requireAllowed(host, isBarred)
-    const address = await addressOf(host, isBarred)
-    const transport = createTransport({
-      host: address,
+    const { options, limitMs = MAIL_MS } = this.#deps
+    const { from, to } = options
+    const transport = this.#transport({ host: await this.#address() })
+    const late = AbortSignal.timeout(limitMs)
+    try {
+      await transport.sendMail({
+        ...{ from, to, subject: subjectOf(events), text: bodyOf(events) },
+        signal: AbortSignal.any([late, signal]),
+      })
+    } catch (error) {
+      if (late.aborted) throw new Error(`the mail was not taken within ${limitMs / 1000} s`)
+      throw withoutItsWords(error as MailError)
+    }
+  }
+
+  async reach(signal: AbortSignal): Promise<void> {
+    const { port } = this.#deps.options
+    // nodemailer's own could not be destroyed: a server that says a letter now and then would hold it.
+    const connection = connect({ host: await this.#address(), port })
+    const destroy = () => connection.destroy()
+    signal.addEventListener('abort', destroy)
+    try {
+      await once(connection, 'connect', { signal })
+      await this.#transport({ connection }).verify()
+      // It says QUIT, and waits for the server to close.
+      connection.unref()
+    } catch (error) {
+      connection.destroy()
+      const { code = 'ESOCKET', responseCode } = error as MailError
+      throw new Error(`no sign-in: ${codeText(code, responseCode)}`)
+    } finally {
+      signal.removeEventListener('abort', destroy)
+    }
+  }
+
+  async #address(): Promise<string> {
+    const { options, isBarred } = this.#deps
+    requireAllowed(options.host, isBarred)
+    return await addressOf(options.host, isBarred)
+  }
+
+  #transport(where: { host: string } | { connection: Socket }): Transporter {
+    const { options, secret, hostname } = this.#deps
+    const { host, port, security, userName, caCertificates: ca } = options
+    return createTransport({
+      ...where,
       port,
       name: hostname,
       secure: security === 'tls',
@@ -60,16 +102,6 @@ export class MailSender implements NotificationSender {
       },
       ...(userName !== undefined && { auth: { user: userName, pass: secret?.revealText() ?? '' } }),
     })
-    const late = AbortSignal.timeout(limitMs)
-    try {
-      await transport.sendMail({
-        ...{ from, to, subject: subjectOf(events), text: bodyOf(events) },
-        signal: AbortSignal.any([late, signal]),
-      })
-    } catch (error) {
-      if (late.aborted) throw new Error(`the mail was not taken within ${limitMs / 1000} s`)
-      throw withoutItsWords(error as MailError)
-    }
   }
 }
 
@@ -81,11 +113,14 @@ interface MailError extends Error {
 
 /** Returns an error without the text of the server, which may be any service of the network. */
 function withoutItsWords({ code = 'ESOCKET', responseCode }: MailError): Error {
-  const reason = `the mail was not taken: ${code}${responseCode === undefined ? '' : `, reply ${responseCode}`}`
+  const reason = `the mail was not taken: ${codeText(code, responseCode)}`
   // RFC 5321 4.2.1: 5yz is for good.
   const isForGood = responseCode !== undefined && responseCode >= 500 && code !== 'EAUTH'
   return isForGood ? new DeliveryRefused(reason) : new Error(reason)
 }
+
+const codeText = (code: string, responseCode?: number) =>
+  `${code}${responseCode === undefined ? '' : `, reply ${responseCode}`}`
 
 function addressOf(host: string, isBarred: Barred): Promise<string> {
   return new Promise((resolve, reject) =>

@@ -9,6 +9,8 @@ export interface NotificationSender {
    * them, and with any other error if they may be taken later. Errors have no text of the receiver.
    */
   send(events: readonly StoredEvent[], signal: AbortSignal): Promise<void>
+  /** Connects as `send` does, and signs in where that needs it. Sends nothing. Rejects if that fails. */
+  reach(signal: AbortSignal): Promise<void>
 }
 
 /** An answer of the receiver: it does not take this. */

@@ -11,19 +11,17 @@ import type { Connection, ConnectionListener, Sink } from '../audit/sink.ts'
 import { meansCode, type Notification } from '../model/notifications.ts'
 import { DeliveryRefused, type NotificationSender } from './sender.ts'
 
-/** Milliseconds. */
-const MAX_AGE = 24 * 60 * 60_000
 const MAX_REFUSALS = 3
 
 export interface NotificationSinkOptions {
   notification: Notification
-  sender: NotificationSender
+  sender: Pick<NotificationSender, 'most' | 'send'>
   /** Returns whether an event is about the groups of the notification. */
   concerns: (event: StoredEvent) => Promise<boolean>
   /** Reports events that the receiver will not get. */
   onMissed: (count: number, reason: string) => void
-  /** Milliseconds since the epoch. */
-  now: () => number
+  /** Returns the time before which events are left out (ages.ts), in milliseconds since the epoch. */
+  oldest: () => number
 }
 
 export class NotificationSink implements Sink {
@@ -88,15 +86,15 @@ export class NotificationSink implements Sink {
   }
 
   async #chosen(events: readonly StoredEvent[]): Promise<StoredEvent[]> {
-    const { notification, concerns, now, onMissed } = this.#options
+    const { notification, concerns, oldest, onMissed } = this.#options
     const least = SEVERITIES.indexOf(notification.severity)
-    const oldest = now() - MAX_AGE
+    const from = oldest()
     const chosen: StoredEvent[] = []
     let late = 0
     for (const event of events) {
       if (SEVERITIES.indexOf(severityOf(event)) < least || this.#isAboutItself(event)) continue
       if (!(await concerns(event))) continue
-      if (event.time < oldest) late++
+      if (event.time < from) late++
       else chosen.push(event)
     }
     if (late > 0) onMissed(late, 'older than a day when the receiver was back')

@@ -10,7 +10,10 @@
  * Redirects are not followed, and nothing of an answer but its status is used or shown.
  */
 import { createHmac } from 'node:crypto'
+import { once } from 'node:events'
 import { request } from 'node:https'
+import { isIP } from 'node:net'
+import { connect } from 'node:tls'
 import type { StoredEvent } from '../audit/chain.ts'
 import type { Maker } from '../audit/sinks/formats/cef.ts'
 import { ecs } from '../audit/sinks/formats/ecs.ts'
@@ -21,6 +24,10 @@ import { DeliveryRefused, type NotificationSender } from './sender.ts'
 
 const TIMEOUT_MS = 10_000
 const MAX_HEADERS = 16 * 1024
+const HTTPS_PORT = 443
+const NO_SECRET = 'signing_secret is not set'
+// NODE_TLS_REJECT_UNAUTHORIZED would decide otherwise.
+const TLS = { minVersion: 'TLSv1.2', rejectUnauthorized: true } as const
 /** Statuses by which a receiver asks for a later attempt. */
 const LATER = [408, 425, 429]
 
@@ -46,9 +53,30 @@ export class WebhookSender implements NotificationSender {
     for (const event of events) await this.#post(event, signal)
   }
 
+  async reach(signal: AbortSignal): Promise<void> {
+    const { options, secret, isBarred } = this.#deps
+    if (!secret) throw new Error(NO_SECRET)
+    const url = new URL(options.url)
+    requireAllowed(url.hostname, isBarred)
+    const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+    const socket = connect({
+      host,
+      port: url.port === '' ? HTTPS_PORT : Number(url.port),
+      lookup: lookupOf(isBarred),
+      ...TLS,
+      ...(isIP(host) === 0 && { servername: host }),
+      ...(options.caCertificates !== undefined && { ca: options.caCertificates }),
+    })
+    try {
+      await once(socket, 'secureConnect', { signal })
+    } finally {
+      socket.destroy()
+    }
+  }
+
   async #post(event: StoredEvent, signal: AbortSignal): Promise<void> {
     const { options, secret, maker, now, isBarred } = this.#deps
-    if (!secret) throw new Error('signing_secret is not set')
+    if (!secret) throw new Error(NO_SECRET)
     const url = new URL(options.url)
     requireAllowed(url.hostname, isBarred)
     const body = ecs(event, maker)
@@ -60,9 +88,7 @@ export class WebhookSender implements NotificationSender {
       method: 'POST',
       lookup: lookupOf(isBarred),
       maxHeaderSize: MAX_HEADERS,
-      minVersion: 'TLSv1.2',
-      // NODE_TLS_REJECT_UNAUTHORIZED would decide otherwise.
-      rejectUnauthorized: true,
+      ...TLS,
       signal: AbortSignal.any([late, signal]),
       ...(options.caCertificates !== undefined && { ca: options.caCertificates }),
       headers: {

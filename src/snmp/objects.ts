@@ -27,9 +27,10 @@ const DAY_SECONDS = 86_400
 /** sysServices (RFC 3418 2): end to end, and applications. */
 const SERVICES = 72
 
+type Label = string | number | undefined
 /** The series of a metric. */
 export interface Sample {
-  labels: Readonly<Record<string, string | number | undefined>>
+  labels: Readonly<Record<string, Label>>
   value: number
 }
 /** Returns the series of a metric by its name, or undefined if there is no such metric. */
@@ -50,7 +51,7 @@ export interface Self {
 }
 
 type Kind = (value: number) => Buffer
-export type Labels = Readonly<Record<string, string>>
+export type Labels = Readonly<Record<string, Label>>
 /** The sum of a metric's series with these labels. */
 interface Figure {
   at: Oid
@@ -103,11 +104,14 @@ const FIGURES: readonly Figure[] = [
   figure('9.2', gaugeValue, 'secrets_mismatched'),
 ]
 
-/** A table with a row for each known value of a label: its index is the value's place, from 1 on. */
+/**
+ * A table with a row for each known value of a label, whose index is the value's place, from 1 on; or, without known
+ * values, for each value that the first column's metric has: numbers, which are the index.
+ */
 interface FigureTable {
   label: string
-  values: readonly string[]
-  columns: readonly Figure[]
+  values?: readonly string[]
+  columns: readonly [Figure, ...Figure[]]
 }
 
 const TABLES: readonly FigureTable[] = [
@@ -132,18 +136,32 @@ const TABLES: readonly FigureTable[] = [
       figure('3.5.1.4', counterValue, 'authentications_total', { result: 'unavailable' }),
     ],
   },
+  { label: 'broker', columns: [figure('10.1.1.3', gaugeValue, 'broker_sessions')] },
+  {
+    label: 'worker',
+    columns: [
+      figure('10.2.1.2', truth, 'worker_up'),
+      figure('10.2.1.3', gaugeValue, 'worker_sessions'),
+      figure('10.2.1.4', gaugeValue, 'worker_connections'),
+      figure('10.2.1.5', mebibytes, 'worker_resident_memory_bytes'),
+      figure('10.2.1.6', counterValue, 'worker_losses_total'),
+    ],
+  },
 ]
 
 const SINK_QUEUED = 'sallyport_sink_queued_messages'
 const SINK_LOST = 'sallyport_sink_lost_messages'
 const CERTIFICATES = 'sallyport_certificate_expiry_timestamp_seconds'
+const STATES = 'sallyport_broker_state'
+/** SallyportBrokerState. */
+const NODE_STATES = ['starting', 'serving', 'draining', 'replaced', 'unlinked']
 const LISTENERS = ['https', 'ssh', 'telnets', 'vnc', 'rdp']
 
 /** The metrics that the objects are made of. */
 export const METRICS: readonly string[] = [
   ...new Set([
     ...[...FIGURES, ...TABLES.flatMap(({ columns }) => columns)].map(({ metric }) => metric),
-    ...[SINK_QUEUED, SINK_LOST, CERTIFICATES],
+    ...[SINK_QUEUED, SINK_LOST, CERTIFICATES, STATES],
   ]),
 ]
 
@@ -169,17 +187,32 @@ export function managedObjects(self: Self, samples: Samples): ManagedObject[] {
     scalar(below([1, 2]), text(self.hostname)),
     scalar(below([1, 3]), uptime),
     ...FIGURES.map((one) => ({ name: below(one.at), instances: instance([0], one, samples) })),
-    ...TABLES.flatMap(({ label, values, columns }) =>
-      columns.map((column) => ({
+    ...TABLES.flatMap((table) =>
+      table.columns.map((column) => ({
         name: below(column.at),
-        instances: values.flatMap((value, i) =>
-          instance([i + 1], { ...column, labels: { ...column.labels, [label]: value } }, samples),
+        instances: rowsOf(table, samples).flatMap(([index, value]) =>
+          instance([index], { ...column, labels: { ...column.labels, [table.label]: value } }, samples),
         ),
       })),
     ),
+    { name: below([10, 1, 1, 2]), instances: nodeStates(samples) },
     ...sinks(samples, text).map(({ name, instances }) => ({ name: below(name), instances })),
     ...certificates(samples, self.now).map(({ name, instances }) => ({ name: below(name), instances })),
   ]
+}
+
+/** Returns index and label's value of each row. */
+function rowsOf({ label, values, columns: [first] }: FigureTable, samples: Samples): [number, Label][] {
+  if (values) return values.map((value, i) => [i + 1, value])
+  return (samples(first.metric) ?? []).map(({ labels }) => [Number(labels[label]), labels[label]])
+}
+
+/** The label `broker` is the row, and `state` its value. */
+function nodeStates(samples: Samples): ManagedObject['instances'] {
+  return (samples(STATES) ?? []).map(({ labels }) => [
+    [Number(labels['broker'])],
+    integerValue(NODE_STATES.indexOf(String(labels['state'])) + 1),
+  ])
 }
 
 /** Returns no instance for a metric that is not there, or that could not be read. */

@@ -105,6 +105,7 @@ export class SessionWorker {
   /** One read may hold hundreds of requests. */
   readonly #turns = new Slices(() => this.#balance())
   #delayMs = 0
+  #residentBytes = Number.NaN
   #reports = MAX_REPORTS
   #reason: string | undefined
   #isReady = false
@@ -188,6 +189,11 @@ export class SessionWorker {
   /** Connections, at least as many as sessions: a worker that was taken over may say that they are closed. */
   get load(): number {
     return Math.max(this.connections, this.sessions)
+  }
+
+  /** Resident memory, as the system reports it; NaN before it was first looked at. */
+  get residentBytes(): number {
+    return this.#residentBytes
   }
 
   /** Returns the longest delay of its event loop since the last call, in milliseconds, as it reports it. */
@@ -390,7 +396,8 @@ export class SessionWorker {
   #look(): void {
     this.#reports = MAX_REPORTS
     const { maxMemory } = this.#options
-    if (residentOf(this.pid) > maxMemory) {
+    this.#residentBytes = residentOf(this.pid)
+    if (this.#residentBytes > maxMemory) {
       this.destroy(`took more than ${Math.round(maxMemory / 1024 ** 2)} MiB of memory, and was ended`)
       return
     }
@@ -426,11 +433,11 @@ function isThere(pid: number): boolean {
   }
 }
 
-/** Returns the resident bytes of a process, or 0 if the system does not tell. */
+/** Returns the resident bytes of a process, or NaN if the system does not tell. */
 function residentOf(pid: number): number {
   try {
     return Number(readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ')[1]) * PAGE
   } catch {
-    return 0
+    return Number.NaN
   }
 }

@@ -25,6 +25,17 @@ export interface WorkersOptions extends Omit<WorkerOptions, 'onEnded' | 'setting
   onLost: (end: WorkerEnd, early: number) => void
 }
 
+/** Figures of the worker at one place; of one that is gone it has no memory, connections and sessions. */
+export interface WorkerFigures {
+  isUp: boolean
+  sessions: number
+  connections: number
+  /** NaN if it is not known. */
+  residentBytes: number
+  /** Workers that have died at this place. */
+  losses: number
+}
+
 /** An accepted connection: see sockets/accept.ts. */
 interface Connection {
   front: FrontName
@@ -36,6 +47,8 @@ export class Workers {
   readonly #options: WorkersOptions
   #settings: FrontSettings
   readonly #workers: (SessionWorker | undefined)[]
+  /** Workers that have died, by place. */
+  readonly #losses: number[]
   readonly #waiting: { connection: Connection; until: number }[] = []
   /** The worker of all desktops that guests can be invited to. */
   #desktops: SessionWorker | undefined
@@ -47,6 +60,7 @@ export class Workers {
     this.#options = options
     this.#settings = options.settings
     this.#workers = new Array(options.count).fill(undefined)
+    this.#losses = new Array(options.count).fill(0)
   }
 
   /** Starts all of them. Rejects if one cannot be started. */
@@ -64,6 +78,17 @@ export class Workers {
   /** Process ids of the workers that run. */
   get pids(): number[] {
     return this.#alive().map(({ pid }) => pid)
+  }
+
+  /** By place. */
+  get figures(): WorkerFigures[] {
+    return this.#workers.map((worker, place) => ({
+      isUp: worker !== undefined,
+      sessions: worker?.sessions ?? 0,
+      connections: worker?.connections ?? 0,
+      residentBytes: worker?.residentBytes ?? Number.NaN,
+      losses: this.#losses[place]!,
+    }))
   }
 
   /** Returns the longest delay of each worker's event loop since the last call, in milliseconds, by place. */
@@ -108,7 +133,7 @@ export class Workers {
       onEnded: (end) => {
         this.#workers[place] = undefined
         if (this.#isDraining) return
-        this.#lost(end, performance.now() - begin)
+        this.#lost(place, end, performance.now() - begin)
         void this.#replace(place)
       },
     })
@@ -120,7 +145,8 @@ export class Workers {
     this.#serveWaiting()
   }
 
-  #lost(end: WorkerEnd, lived: number): void {
+  #lost(place: number, end: WorkerEnd, lived: number): void {
+    this.#losses[place]! += 1
     this.#early = lived < EARLY_MS ? this.#early + 1 : 0
     this.#options.onLost(end, this.#early)
   }
@@ -137,7 +163,7 @@ export class Workers {
         await this.#start(place)
         return
       } catch (error) {
-        this.#lost({ pid: 0, reason: (error as Error).message, sessions: 0 }, 0)
+        this.#lost(place, { pid: 0, reason: (error as Error).message, sessions: 0 }, 0)
       }
     }
   }

@@ -224,7 +224,7 @@ describe('a field that only the broker sets', () => {
       }
     }
     expect(await everything()).toBe(before)
-  }, 60_000)
+  }, 300_000)
 
   it('is refused within the objects of a body too', async () => {
     const before = await everything()
@@ -260,5 +260,5 @@ describe('a field that only the broker sets', () => {
     }
     expect({}).not.toHaveProperty('isFactory')
     expect(await everything()).toBe(before)
-  }, 60_000)
+  }, 300_000)
 })

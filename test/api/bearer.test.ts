@@ -109,7 +109,7 @@ beforeAll(async () => {
   })
   await must('POST', '/authdomains', { domain_name: 'jobs', type: 'OIDC', external_auths: ['actions'] })
   await must('POST', '/authdomains/jobs/mappings', { user_group: 'ci', external_group: '*' })
-}, 60_000)
+}, 300_000)
 afterAll(async () => {
   jobs?.stop()
   await Promise.all([h?.close(), peer?.stop()])

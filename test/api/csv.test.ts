@@ -559,7 +559,7 @@ describe('import', () => {
     large.write('#device_name;host\n')
     const answer = await take('devices', large)
     expect([answer.status, answer.body.error]).toEqual([413, 'payload_too_large'])
-  }, 60_000)
+  }, 300_000)
 
   it('random bytes and spoilt tables end in an error and change nothing', async () => {
     const good = Buffer.from(
@@ -590,5 +590,5 @@ describe('import', () => {
       }),
     )
     expect(await h.events('object.create')).toEqual([])
-  }, 60_000)
+  }, 300_000)
 })

@@ -202,7 +202,7 @@ it('of any route with any body, query and reference', async () => {
     ),
     { numRuns: 1500 },
   )
-}, 120_000)
+}, 300_000)
 
 it('of a good body in which one value is another', async () => {
   await fc.assert(
@@ -220,7 +220,7 @@ it('of a good body in which one value is another', async () => {
     }),
     { numRuns: 1500 },
   )
-}, 120_000)
+}, 300_000)
 
 it('of any bytes as a path, a body and headers', async () => {
   const printable = fc.string({
@@ -245,4 +245,4 @@ it('of any bytes as a path, a body and headers', async () => {
     ),
     { numRuns: 500 },
   )
-}, 120_000)
+}, 300_000)

@@ -59,7 +59,7 @@ describeWithPeers('tickets', ['krb5kdc', 'kdb5_util', 'kadmin.local', 'kinit', '
     for (const name of ['alice', 'carol']) await kdc.admin(`addprinc -pw Person-Pass1 ${name}`)
     for (const name of ['HTTP/127.0.0.1', 'HTTP/localhost']) await kdc.admin(`addprinc -randkey ${name}`)
     await must('POST', '/usergroups', { group_name: 'staff' })
-  }, 60_000)
+  }, 300_000)
   afterAll(async () => {
     await Promise.all([h?.close(), kdc?.stop()])
   })

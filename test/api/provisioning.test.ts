@@ -283,7 +283,7 @@ describe('on the wire', () => {
       'POST /api/session HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{'
     expect(await rawly(sent)).toMatch(/^HTTP\/1\.1 408 [\s\S]*"error":"request_timeout"/)
     h.api.server.requestTimeout = 30_000
-  }, 15_000)
+  }, 300_000)
 
   function rawly(text: string): Promise<string> {
     return new Promise((resolve, reject) => {

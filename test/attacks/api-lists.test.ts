@@ -34,7 +34,7 @@ const idOf = (n: number) => `01K9T5RZ8Q4W6X2C3V${String(n).padStart(8, '0')}`
 
 /** Writes beside the broker: over the API it would be slow. */
 function fill(): void {
-  const database = new DatabaseSync(h.database, { timeout: 10_000 })
+  const database = new DatabaseSync(h.database, { timeout: 300_000 })
   const insert = database.prepare(
     `insert into sessions (id, begin_time, end_time, user_name, source_ip, protocol, subprotocols, account, domain,
        device, service, target_host, result, authorization_name, is_recorded, bytes_in, bytes_out, recording)
@@ -156,7 +156,7 @@ describe('a list of all', () => {
     for (let n = 0; n < SESSIONS; n += 997) expect(whole).toContain(idOf(n))
     for (const socket of slow) socket.destroy()
     await until('no file of a list', () => spools().length === 0 || undefined)
-  }, 90_000)
+  }, 300_000)
 
   it('that cannot be read to its end has none', async () => {
     const socket = await unread('/sessions?limit=-1&sort=id')
@@ -189,5 +189,5 @@ describe('a list of all', () => {
     }
     // as whole texts the forty would be 340 MiB
     expect(process.memoryUsage().rss - before).toBeLessThan(150 * MIB)
-  }, 90_000)
+  }, 300_000)
 })

@@ -30,7 +30,7 @@ const HOSTILE = [
 const DRIVES =
   /\x1b[\]P_^XZ]|\x05|[\u0080-\u009f]|\x1b\[[0-9;?>=]*[cnitxu]|\x1b\[[?>][0-9;]*[hl](?<!\x1b\[\?(?:7|25|47|104[789])[hl])/
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
-const LONG = { timeout: 60_000 }
+const LONG = { timeout: 300_000 }
 
 describeAttacks("an auditor's terminal", (setting) => {
   let session: string
@@ -49,7 +49,7 @@ describeAttacks("an auditor's terminal", (setting) => {
     await noSession(bastion)
     const rows = await bastion.closedSessions(1)
     session = rows.at(-1)!.id
-  }, 60_000)
+  }, 300_000)
 
   const exported = (...args: string[]) =>
     sallyport(setting.bastion.broker, ['recordings', 'export', session, ...args])
@@ -57,7 +57,7 @@ describeAttacks("an auditor's terminal", (setting) => {
   async function onTerminal(args: string[]): Promise<string> {
     const [command, words] = sallyportCommand([...args, '--config', setting.bastion.broker.configFile])
     const line = [command, ...words].map(quoted).join(' ')
-    const { stdout } = await run('script', ['-qec', line, '/dev/null'], { timeout: 60_000 })
+    const { stdout } = await run('script', ['-qec', line, '/dev/null'], { timeout: 300_000 })
     return stdout
   }
   const events = (cast: string) =>

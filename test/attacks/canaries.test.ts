@@ -113,6 +113,12 @@ describeWithPeers('a secret', PEERS, () => {
     }
     const folder = mkdtempSync(join(tmpdir(), 'sallyport-faulty-'))
     try {
+      const report = join(folder, 'report.json')
+      const written = await command(['doctor', '--output', report])
+      expect(written.stdout, written.stderr).toContain(report)
+      expect(JSON.parse(readFileSync(report, 'utf8'))).toMatchObject({ store: { users: expect.any(Number) } })
+      expect(canaries.in(readFileSync(report))).toEqual([])
+      expect(canaries.in(written.stdout + written.stderr)).toEqual([])
       const secret = canaries.plain('a secret in a configuration that is refused')
       const configFile = join(folder, 'faulty.yaml')
       for (const text of [
@@ -122,6 +128,8 @@ describeWithPeers('a secret', PEERS, () => {
         `master_key: ${secret}`,
         `database: { url: 'sqlite:x?password=${secret}', password: ${secret} }`,
         `master_key: "${secret}`,
+        `traces: { endpoint: 'https://monitor:${secret}@collector.example.com/v1/traces' }`,
+        `recordings: { object_store: { endpoint: 'https://u:${secret}@s3.example.com' } }`,
       ]) {
         writeFileSync(configFile, `data_dir: ${folder}\n${text}\n`)
         const done = await command(['serve'], configFile)

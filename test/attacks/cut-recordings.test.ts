@@ -22,7 +22,7 @@ import { recordsOf } from '../recordings/samples.ts'
 import { until } from '../until.ts'
 
 const VERIFIER = join(import.meta.dirname, '..', '..', 'bin', 'verify.mjs')
-const LONG = { timeout: 90_000 }
+const LONG = { timeout: 300_000 }
 const TICKER = loopOf(PRINT_CLOCK, 0.05)
 
 interface Victim {
@@ -139,7 +139,7 @@ describeWithPeers('between a hard stop and the next start', ['sshd', 'ssh'], () 
     for (const [i, [, , attack]] of ATTACKS.entries()) attack(victims[i]!, thief)
     again = await startBroker({ dataFolder: broker.dataFolder, ports: broker.ports })
     verified = await faults(again)
-  }, 120_000)
+  }, 300_000)
   afterAll(async () => {
     await again?.stop()
     await bastion?.stop()

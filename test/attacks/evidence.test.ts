@@ -21,7 +21,7 @@ import { rebuild, recordsOf } from '../recordings/samples.ts'
 import { makeSigner, type Signer, signerOf } from '../recordings/support.ts'
 
 const VERIFIER = join(import.meta.dirname, '..', '..', 'bin', 'verify.mjs')
-const LONG = { timeout: 60_000 }
+const LONG = { timeout: 300_000 }
 /** Noise in two pieces with a pause: several groups, each with its checkpoint. */
 const COMMAND = 'head -c 600000 /dev/urandom; sleep 1; head -c 600000 /dev/urandom'
 
@@ -137,7 +137,7 @@ describeWithPeers('a recording in the middle of others', ['sshd', 'ssh'], () => 
     key = (await sallyport(broker, ['audit', 'key'])).stdout.split(' ')[0]!
     audit = join(home.folder, 'audit.jsonl')
     writeFileSync(audit, (await sallyport(broker, ['audit', 'export'])).stdout)
-  }, 60_000)
+  }, 300_000)
   afterAll(() => bastion?.stop())
 
   /** Returns the faults that a verifier has found, `SESSION code`, from its lines of JSON. */

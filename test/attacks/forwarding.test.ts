@@ -152,7 +152,7 @@ describeWithPeers('forwarding', PEERS, () => {
     beforeAll(() => bastion.broker.must('PUT', '/connectionpolicies/SSH', POLICY))
     afterAll(() => allow(RIGHTS))
 
-    test.each(sets)('with %s', { timeout: 120_000 }, async (_, rights) => {
+    test.each(sets)('with %s', { timeout: 300_000 }, async (_, rights) => {
       await allow(rights)
       // One at a time: sessions of one target cannot be distinguished.
       for (const one of named) {

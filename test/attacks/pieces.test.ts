@@ -100,7 +100,7 @@ describeWithPeers('pieces', PEERS, () => {
             port: portOf(front),
             options: [`Ciphers=${cipher}`, 'ConnectTimeout=30'],
           })
-          const { code, bytes, stderr } = await ssh(bastion.home, login, ['cat'], { input, timeout: 60_000 })
+          const { code, bytes, stderr } = await ssh(bastion.home, login, ['cat'], { input, timeout: 300_000 })
           return { cipher, code, stderr, same: bytes.equals(input) }
         }),
       )

@@ -50,7 +50,7 @@ describeAttacks('a flood of refused sign-ins', (setting) => {
     events.reduce((sum, event) => sum + Number(event['count'] ?? 1), 0)
 
   test('cuts nobody off, is counted to the last one, and makes a few rows', {
-    timeout: 120_000,
+    timeout: 300_000,
   }, async () => {
     const worker = await setting.arrive()
     const channel = await begin(worker, 'cat')

@@ -89,7 +89,7 @@ describe('SQL in a value', () => {
       }
     }
     expect(dump()).toBe(before)
-  }, 120_000)
+  }, 300_000)
 
   const inJson = (text: string) => JSON.stringify(text).slice(1, -1)
 
@@ -109,7 +109,7 @@ describe('SQL in a value', () => {
       }
     }
     expect(dump()).toBe(before)
-  }, 120_000)
+  }, 300_000)
 
   it('of a user name that is used as a variable stays text', async () => {
     const name = `ops" || user_name~"*'%`

@@ -71,7 +71,7 @@ class Guesser {
 }
 
 it('one address that is locked out and goes on takes nobody’s turn at the sign-in', {
-  timeout: 180_000,
+  timeout: 300_000,
 }, async () => {
   let isOver = false
   const guessers = Array.from({ length: CONNECTIONS }, () => new Guesser('127.0.0.2'))

@@ -228,7 +228,7 @@ describeWithPeers('a target with a terminal', ['ssh'], () => {
     const done = await ssh(bastion.home, login, [], {
       flags: ['-tt'],
       input: `${input}end of it\n`,
-      timeout: 60_000,
+      timeout: 300_000,
     })
     expect(done.code, done.stderr).toBe(0)
     const typed = target.received().toString('latin1').slice(`${PASSWORD}\r\0`.length)

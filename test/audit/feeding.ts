@@ -41,6 +41,8 @@ export interface FedOptions {
   folder?: string
   after?: After
   begin?: number
+  /** Clock of the events. */
+  now?: () => number
 }
 
 const folders: string[] = []
@@ -67,14 +69,14 @@ export function removeFolders(): void {
 
 /** Makes an audit log in memory whose events go to these receivers. */
 export async function feeding(sinks: readonly Sink[], options: FedOptions = {}): Promise<Fed> {
-  const { repository = new MemoryAudit(), after = hurried, begin } = options
+  const { repository = new MemoryAudit(), after = hurried, begin, now = Date.now } = options
   let { folder } = options
   if (folder === undefined) {
     folder = join(mkdtempSync(join(tmpdir(), 'sallyport-feeds-')), 'sinks')
     folders.push(join(folder, '..'))
   }
   const errors: Error[] = []
-  const audit = new AuditLog({ repository, now: Date.now, onStored: (events) => feeds.stored(events) })
+  const audit = new AuditLog({ repository, now, onStored: (events) => feeds.stored(events) })
   const feeds = new Feeds({
     repository,
     folder,

@@ -2,11 +2,14 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { chainRows } from '../../src/audit/chain.ts'
 import { AuditLog } from '../../src/audit/log.ts'
-import { type Fed, type FedOptions, feeding, MemorySink, removeFolders, until } from './feeding.ts'
+import type { After } from '../../src/audit/sink.ts'
+import { type Fed, type FedOptions, feeding, hurried, MemorySink, removeFolders, until } from './feeding.ts'
+import { MemoryAudit } from './memory.ts'
 
+const DAY_MS = 24 * 60 * 60_000
 const running: Fed[] = []
 async function fed(sinks: MemorySink[], options?: FedOptions): Promise<Fed> {
   const one = await feeding(sinks, options)
@@ -40,6 +43,30 @@ describe('a receiver', () => {
     expect(sink.received[0]).toMatchObject({
       fields: { object: 'memory', reason: expect.stringMatching(/^it is new here: .* from row 7 on$/) },
     })
+  })
+
+  test('that catches up beside another costs no second look into the log', async () => {
+    const repository = new MemoryAudit()
+    const sinks = [new MemorySink('one'), new MemorySink('other')]
+    const first = await fed(sinks, { repository })
+    await first.close()
+    const beside = new AuditLog({ repository, now: Date.now })
+    await Promise.all(upTo(3500).map((n) => beside.record('command', { object: `${n}` })))
+    const ranges: number[] = []
+    const { range } = repository
+    repository.range = async (from, limit) => {
+      if (limit > 1) ranges.push(from)
+      return await range.call(repository, from, limit)
+    }
+    const { folder } = first
+    await fed(sinks, { repository, folder })
+    const end = repository.rows.at(-1)!.sequence
+    await until(() => sinks.every(({ received }) => received.at(-1)?.sequence === end))
+    for (const { sequences } of sinks) expect(sequences).toEqual(upTo(end))
+    // All pieces but the last one, which is not full.
+    const full = ranges.filter((from) => from + 200 <= end)
+    expect(new Set(full).size).toBe(full.length)
+    expect(full.length).toBeGreaterThan(10)
   })
 
   test('that goes away gets all of it when it is back, in order, and both are told', async () => {
@@ -110,6 +137,39 @@ describe('a receiver', () => {
     expect(sink.sequences).toEqual(upTo(last(two)))
   })
 
+  test('gets each row once, in its order and with its own time, while the clock jumps by a day and back', async () => {
+    const sink = new MemorySink()
+    const connects = vi.spyOn(sink, 'connect')
+    const clock = { ahead: 0 }
+    const now = () => Date.now() + clock.ahead
+    const one = await fed([sink], { now })
+    for (const ahead of [0, DAY_MS, -DAY_MS, 0]) {
+      clock.ahead = ahead
+      await record(one, 300)
+      await until(() => sink.received.length === last(one))
+      expect(Math.abs(sink.received.at(-1)!.time - now())).toBeLessThan(DAY_MS / 2)
+    }
+    expect(connects).toHaveBeenCalledTimes(1)
+    sink.leave()
+    await until(() => one.events('sink.down').length === 1)
+    clock.ahead = DAY_MS
+    await record(one, 300)
+    clock.ahead = -DAY_MS
+    sink.isAway = false
+    await until(() => one.events('sink.up').length === 1)
+    await until(() => sink.received.length === last(one))
+    await one.close()
+    const { repository, folder } = one
+    clock.ahead = -2 * DAY_MS
+    const two = await fed([sink], { repository, folder, now })
+    await record(two, 3)
+    await until(() => sink.received.length === last(two))
+    expect(sink.sequences).toEqual(upTo(last(two)))
+    expect(sink.received.map(({ time }) => time)).toEqual(repository.rows.map(({ time }) => time))
+    expect(two.events('sink.begin')).toHaveLength(1)
+    expect(two.events('sink.missed')).toEqual([])
+  })
+
   test('that takes nothing holds up neither the others nor the log', async () => {
     const stuck = new MemorySink('stuck')
     stuck.isStuck = true
@@ -123,6 +183,35 @@ describe('a receiver', () => {
     const begin = Date.now()
     await one.close()
     expect(Date.now() - begin).toBeLessThan(5000)
+  })
+
+  test('that stays goes on while one that takes nothing is drained', async () => {
+    const stuck = new MemorySink('stuck')
+    stuck.isStuck = true
+    const stays = new MemorySink('stays')
+    const connects = vi.spyOn(stays, 'connect')
+    const drained: (() => void)[] = []
+    const after: After = (ms, action) => {
+      if (ms < 3000) return hurried(ms, action)
+      drained.push(action)
+      return () => undefined
+    }
+    const one = await fed([stuck, stays], { after })
+    await record(one, 10)
+    const comes = new MemorySink('comes')
+    const replaced = one.feeds.replace([stays, comes])
+    await record(one, 10)
+    await until(() => stays.received.length === last(one))
+    expect(comes.received).toEqual([])
+    for (const drain of drained) drain()
+    await replaced
+    await one.record('service.stop')
+    await until(() => stays.received.length === last(one) && comes.sequences.at(-1) === last(one))
+    expect(stays.sequences).toEqual(upTo(last(one)))
+    expect(connects).toHaveBeenCalledTimes(1)
+    expect(one.events('sink.end').map(({ fields }) => fields.object)).toEqual(['stuck'])
+    // It begins with the row after the change.
+    expect(comes.sequences[0]).toBe(13)
   })
 
   test('that is replaced gets the rest first; one that is taken away gets what took it away', async () => {

@@ -30,7 +30,7 @@ async function growth(once: (time: number) => Promise<void>): Promise<number> {
   return (process.memoryUsage().heapUsed - before) / TIMES
 }
 
-test('a feed', { timeout: 60_000 }, async () => {
+test('a feed', { timeout: 300_000 }, async () => {
   let received = 0
   const sink: Sink = {
     type: 'syslog',
@@ -67,7 +67,7 @@ test('a feed', { timeout: 60_000 }, async () => {
   expect(grown).toBeLessThan(BYTES_EACH)
 })
 
-test('a stream', { timeout: 60_000 }, async () => {
+test('a stream', { timeout: 300_000 }, async () => {
   const server = createServer((socket) => socket.resume()).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

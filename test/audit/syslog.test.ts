@@ -255,6 +255,22 @@ describeWithPeers('a real rsyslogd', ['rsyslogd', 'rsyslog-gnutls'], () => {
     expect(one.events('sink.down')[0]?.fields.object).toBe(`tcp://127.0.0.1:${rsyslog.port}`)
   })
 
+  test('has each event with the time that the clock had, which jumps by a day and back', async () => {
+    const clock = { ahead: 0 }
+    const now = () => Date.now() + clock.ahead
+    const one = await feeding([sinkOf(rsyslog.port, { transport: 'tcp' })], { now })
+    running.push(one)
+    for (const days of [0, 1, -1, 0]) {
+      clock.ahead = days * 24 * 60 * 60_000
+      for (let i = 0; i < 20; i++) await one.record('command', { object: `${days}` })
+    }
+    const messages = await rsyslog.waitFor(last(one))
+    expect(sequences(messages)).toEqual(upTo(last(one)))
+    expect(messages.map(({ reported }) => Date.parse(reported))).toEqual(
+      one.repository.rows.map(({ time }) => time),
+    )
+  })
+
   test('has all of it, and nothing twice, over a broker that stops in order and starts again', async () => {
     const one = await fedTo(rsyslog.port, { transport: 'tcp' }, systemAfter)
     for (let i = 0; i < 300; i++) void one.record('command', { object: 'x'.repeat(500) })
@@ -435,6 +451,59 @@ describe('a receiver over TCP', () => {
     expect(one.feed.position).toBe(last(one) - 1)
     onTheWay = 0
     await until(() => one.feed.position === last(one))
+  })
+
+  test('that is far away settles what it has, while more is always on its way', async () => {
+    const port = await listen()
+    server.on('connection', (socket) => socket.resume())
+    const sink = new SyslogSink({
+      target: { host: '127.0.0.1', port, format: 'rfc5424', transport: 'tcp' },
+      origin,
+      after: hurried,
+      unacknowledged: () => 1,
+    })
+    const one = await feeding([sink])
+    running.push(one)
+    for (let n = 0; n < 10; n++) {
+      await one.record('auth.failure', { user: 'ops1' })
+      await until(() => one.feed.position >= last(one) - 1)
+    }
+    expect(one.feed.position).toBe(last(one) - 1)
+    expect(one.events('sink.down')).toEqual([])
+  })
+
+  test('whose acknowledgements take their time gets more meanwhile, and no more than a mebibyte', async () => {
+    const port = await listen()
+    let received = 0
+    server.on('connection', (socket) =>
+      socket.on('data', ({ length }) => {
+        received += length
+      }),
+    )
+    const sink = new SyslogSink({
+      target: { host: '127.0.0.1', port, format: 'rfc5424', transport: 'tcp' },
+      origin,
+      after: hurried,
+      unacknowledged: () => 2 ** 30,
+    })
+    const one = await feeding([sink])
+    running.push(one)
+    await Promise.all(
+      Array.from({ length: 4000 }, (_, n) =>
+        one.record('command', { object: `${n} ${'x'.repeat(200)}`, user: 'ops1' }),
+      ),
+    )
+    let before = -1
+    await until(() => {
+      const isStill = received > 0 && received === before
+      before = received
+      return isStill
+    })
+    await sleep(50)
+    const most = 2 ** 20
+    expect(received).toBeGreaterThan(most)
+    expect(received).toBeLessThan(most + 200 * 1200)
+    expect(one.feed.position).toBe(0)
   })
 })
 

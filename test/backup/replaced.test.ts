@@ -25,7 +25,7 @@ describeWithPeers('a former primary', ['initdb', 'postgres', 'pg_basebackup'], (
       const [row] = await standby.sql('select pg_is_in_recovery() as standby')
       return row?.['standby'] === false || undefined
     })
-  }, 60_000)
+  }, 300_000)
   afterAll(async () => {
     await house.close()
     await standby.stop()

@@ -74,7 +74,9 @@ try {
     }
   }
   const taken = async (): Promise<void> => {
-    while ((feeds.slowest ?? 0) < feeds.head) await new Promise((done) => setTimeout(done, WAIT_MS))
+    // A row counts as received seconds later, if the connection stays open: that is no measure of the rate.
+    while (feeds.feeds.some(({ queued }) => queued > 0))
+      await new Promise((done) => setTimeout(done, WAIT_MS))
   }
   const unacknowledged = await openUnacknowledged()
   const sinks = receivers.map(

@@ -121,7 +121,7 @@ async function makeNode(
     daemon = await startDaemon(
       ...withPrefix(prefix, findProgram('patroni'), [file]),
       () => isListening(rest),
-      { cwd: '/', timeout: START_MS, grace: 20_000 },
+      { cwd: '/', grace: 20_000 },
     )
   }
   return {

@@ -57,7 +57,7 @@ function age(): void {
 async function started(words: string[], env: NodeJS.ProcessEnv = {}) {
   const { MALLOC_ARENA_MAX, MALLOC_TRIM_THRESHOLD_, ...plain } = process.env
   const args = ['--disable-warning=ExperimentalWarning', join(folder, 'bin', 'sallyport.js'), ...words]
-  const done = await run(process.execPath, args, { env: { ...plain, ...env }, timeout: 60_000 })
+  const done = await run(process.execPath, args, { env: { ...plain, ...env }, timeout: 300_000 })
   expect(done).toMatchObject({ code: 0, stderr: '' })
   return JSON.parse(done.stdout)
 }

@@ -120,7 +120,7 @@ describe('recordings: both verifiers find', () => {
     expect([...found]).toEqual(
       expect.arrayContaining(['damaged_header', 'damaged_record', 'not_a_recording']),
     )
-  }, 60_000)
+  }, 300_000)
 
   test('a cut tail, at every boundary and beside it, and bytes behind the end', async () => {
     for (const { end } of [{ end: 16 }, ...sample.records]) {

@@ -20,6 +20,14 @@ beforeEach(async () => {
     isReady: () => false,
     certificateEnds: () => new Map([['https', 1_900_000_000]]),
     takeDelays: () => [12, 250],
+    brokers: () => [
+      { place: 1, state: 'draining', sessions: 7 },
+      { place: 2, state: 'unlinked', sessions: 4 },
+    ],
+    workers: () => [
+      { isUp: true, sessions: 5, connections: 9, residentBytes: 4096, losses: 0 },
+      { isUp: false, sessions: 0, connections: 0, residentBytes: Number.NaN, losses: 2 },
+    ],
   })
   sink = new MetricsSink(metrics)
   server = await startMetrics(metrics, { host: '127.0.0.1', port: 0 })
@@ -65,6 +73,19 @@ test('says when the certificate of a listener ends', async () => {
 test('says how long the event loops of session workers stood still, by the place of the worker', async () => {
   expect(await value('sallyport_worker_eventloop_lag_max_seconds{worker="1"}')).toBe('0.012')
   expect(await value('sallyport_worker_eventloop_lag_max_seconds{worker="2"}')).toBe('0.25')
+})
+
+test('says how brokers and session workers are, by their place', async () => {
+  expect(await value('sallyport_broker_sessions{broker="1"}')).toBe('7')
+  expect(await value('sallyport_broker_sessions{broker="2"}')).toBe('4')
+  expect(await value('sallyport_broker_state{broker="1",state="draining"}')).toBe('1')
+  expect(await value('sallyport_broker_state{broker="2",state="unlinked"}')).toBe('1')
+  expect(await value('sallyport_worker_up{worker="1"}')).toBe('1')
+  expect(await value('sallyport_worker_up{worker="2"}')).toBe('0')
+  expect(await value('sallyport_worker_sessions{worker="1"}')).toBe('5')
+  expect(await value('sallyport_worker_connections{worker="1"}')).toBe('9')
+  expect(await value('sallyport_worker_resident_memory_bytes{worker="1"}')).toBe('4096')
+  expect(await value('sallyport_worker_losses_total{worker="2"}')).toBe('2')
 })
 
 test('says how far recordings are on their way to an object store, where there is one', async () => {

@@ -13,6 +13,8 @@ export function metricsOf(parts: Partial<MetricsOptions> = {}): Metrics {
     secrets: async () => ({ overdue: 2, mismatch: 1, unknown: 0 }),
     certificateEnds: () => new Map(),
     takeDelays: () => [],
+    brokers: () => [{ place: 1, state: 'serving', sessions: 0 }],
+    workers: () => [],
     ...parts,
   })
 }

@@ -53,6 +53,14 @@ describeWithPeers('the SNMP agent', ['snmpbulkget', 'snmpget', 'snmpset', 'snmpt
     managers = startManagers()
     metrics = metricsOf({
       feeds: () => [feedOf('log', 0, 0), feedOf('syslog', 7, 3)],
+      brokers: () => [
+        { place: 1, state: 'serving', sessions: 7 },
+        { place: 3, state: 'replaced', sessions: 4 },
+      ],
+      workers: () => [
+        { isUp: true, sessions: 5, connections: 9, residentBytes: 150 * 2 ** 20, losses: 0 },
+        { isUp: false, sessions: 0, connections: 0, residentBytes: Number.NaN, losses: 2 },
+      ],
       certificateEnds: () => new Map([['https', NOW / 1000 + 20.5 * 86_400]]),
       pendingApprovals: async () => {
         reads += 1
@@ -83,6 +91,8 @@ describeWithPeers('the SNMP agent', ['snmpbulkget', 'snmpget', 'snmpset', 'snmpt
     rmSync(dataDir, { recursive: true })
     expect(errors).toEqual([])
   })
+  const reload = (changed: SnmpAgentConfig) =>
+    agent.prepareReload({ config: changed, enterprise: 32473, hostname: 'b1.example.com' })()
   const place = () => `127.0.0.1:${agent.address.port}`
   const own = (...names: string[]) => names.map((name) => `SALLYPORT-MIB::sallyport${name}`)
   const messages = async (result: string) =>
@@ -134,6 +144,10 @@ describeWithPeers('the SNMP agent', ['snmpbulkget', 'snmpget', 'snmpset', 'snmpt
       place(),
       ...own('CertificateTable'),
     )
+    const nodes = await managers.ask('snmptable', ...V3, '-Ci', '-Cf', ';', place(), ...own('NodeTable'))
+    expect(nodes.stdout).toContain('1;serving;7\n3;replaced;4\n')
+    const workers = await managers.ask('snmptable', ...V3, '-Ci', '-Cf', ';', place(), ...own('WorkerTable'))
+    expect(workers.stdout).toContain('1;true;5;9;150 mebibytes;0\n2;false;0;0;?;2\n')
     expect(ends.stdout).toMatch(/^https;.?2031-6-20,0:0:0\.0,\+0:0.?;20 days$/m)
   })
 
@@ -151,6 +165,10 @@ describeWithPeers('the SNMP agent', ['snmpbulkget', 'snmpget', 'snmpset', 'snmpt
     expect(few.stdout).toContain('sysName.0 = STRING: b1.example.com')
     const many = await managers.ask('snmpbulkget', ...V2C, '-Cr2000000000', place(), ...own(''))
     expect(many.stdout.trim().split('\n').length).toBeLessThanOrEqual(64)
+    const workers = await managers.ask('snmpbulkget', ...V2C, '-OQ', '-Cr2', place(), ...own('WorkerUp'))
+    expect(workers.stdout).toBe(
+      'SALLYPORT-MIB::sallyportWorkerUp.1 = true\nSALLYPORT-MIB::sallyportWorkerUp.2 = false\n',
+    )
     const end = await managers.ask('snmpbulkget', ...V3, '-Cr20', place(), '.1.3.6.1.6.3.10.2.1.4')
     expect(end.stdout.trim().split('\n').at(-1)).toContain('No more variables left in this MIB View')
   })
@@ -177,12 +195,12 @@ describeWithPeers('the SNMP agent', ['snmpbulkget', 'snmpget', 'snmpset', 'snmpt
 
   test('takes SHA-512 with AES-256, too', async () => {
     const v3 = { ...config.v3!, auth: 'sha512', priv: 'aes256' } as const
-    agent.prepareReload({ ...config, v3 })()
+    reload({ ...config, v3 })
     const strong = V3.map((arg) => ({ 'SHA-256': 'SHA-512', AES: 'AES-256' })[arg] ?? arg)
     const { stdout } = await managers.ask('snmpget', ...strong, place(), ...own('Node.0'))
     expect(stdout).toContain('b1.example.com')
     expect((await managers.ask('snmpget', ...V3, place(), ...own('Node.0'))).code).toBe(1)
-    agent.prepareReload(config)()
+    reload(config)
   })
 
   test.each([
@@ -230,11 +248,11 @@ describeWithPeers('the SNMP agent', ['snmpbulkget', 'snmpget', 'snmpset', 'snmpt
   })
 
   test('does not answer networks that are not its managers', async () => {
-    agent.prepareReload({ ...config, allow: ['192.0.2.0/24'] })()
+    reload({ ...config, allow: ['192.0.2.0/24'] })
     const before = await messages('source')
     expect((await managers.ask('snmpget', '-t', '0.2', ...V2C, place(), ...own('Node.0'))).code).toBe(1)
     expect(await messages('source')).toBe(before + 1)
-    agent.prepareReload(config)()
+    reload(config)
   })
 
   test('counts its starts, so that a manager learns its new time', async () => {

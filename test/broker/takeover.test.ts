@@ -92,7 +92,7 @@ async function linked() {
   })
   endings.push(() => predecessors.close())
   await predecessors.open()
-  return { elsewhere, happened }
+  return { predecessors, elsewhere, happened }
 }
 
 test('nobody holds the folder: there is nothing to replace', async () => {
@@ -152,7 +152,8 @@ test('sessions of a replaced broker are known, ended on request, and forgotten w
   const { server, sessions, killed } = await stubBroker()
   sessions.push(session('one'), session('two'))
   server.makeRoom()
-  const { elsewhere, happened } = await linked()
+  const { predecessors, elsewhere, happened } = await linked()
+  expect(predecessors.figures).toEqual([{ place: 2, state: 'replaced', sessions: 2 }])
   expect([...elsewhere.values()]).toMatchObject([
     { id: 'one', userId: 'u', accountId: 'a' },
     { id: 'two', userId: 'u', accountId: 'a' },
@@ -163,6 +164,7 @@ test('sessions of a replaced broker are known, ended on request, and forgotten w
   server.onSessionClosed('none')
   await until('the end', () => (elsewhere.size === 1 ? true : undefined))
   expect(happened).toEqual(['one found', 'two found', 'two closed'])
+  expect(predecessors.figures).toEqual([{ place: 2, state: 'replaced', sessions: 1 }])
 })
 
 test('input that is held in a replaced broker is known, from the link on', async () => {
@@ -184,12 +186,13 @@ test('sessions of a broker that dies are lost, and its socket is removed', async
   const { server, sessions } = await stubBroker()
   sessions.push(session('one'), session('two'))
   server.makeRoom()
-  const { elsewhere, happened } = await linked()
+  const { predecessors, elsewhere, happened } = await linked()
   server.onSessionClosed('one')
   server.drain()
   server.close()
   await until('the loss', () => (happened.includes('two lost') ? true : undefined))
   expect(happened.slice(2)).toEqual(['one closed', 'gone', 'two lost'])
+  expect(predecessors.figures).toEqual([])
   expect(elsewhere.size).toBe(0)
   expect(readdirSync(folder).filter((name) => name.startsWith('control'))).toEqual([])
 })
@@ -212,13 +215,16 @@ test('a link that cannot be made again at once is tried until it can', async () 
   const stub = await stubBroker()
   stub.sessions.push(session('one'), session('two'))
   stub.server.makeRoom()
-  const { elsewhere, happened } = await linked()
+  const { predecessors, elsewhere, happened } = await linked()
   stub.refusals = 3
   stub.sessions.shift()
   stub.server.close()
+  await until('the break', () => happened[2])
+  expect(predecessors.figures).toEqual([{ place: 2, state: 'unlinked', sessions: 2 }])
   await until('the new link', () => (happened.includes('one closed') ? true : undefined))
   expect(stub.refusals).toBe(-1)
   expect([...elsewhere.keys()]).toEqual(['two'])
+  expect(predecessors.figures).toEqual([{ place: 2, state: 'replaced', sessions: 1 }])
   stub.server.onSessionClosed('two')
   await until('the end', () => (elsewhere.size === 0 ? true : undefined))
   // The fault is reported once.

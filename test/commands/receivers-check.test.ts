@@ -4,8 +4,11 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { clock } from '../../src/commands/clock-check.ts'
-import { receivers } from '../../src/commands/receivers-check.ts'
+import { notified, receivers } from '../../src/commands/receivers-check.ts'
 import { parseConfig } from '../../src/config/load.ts'
+import { Secret } from '../../src/model/secret.ts'
+import { MailSender } from '../../src/notifications/mail.ts'
+import { WebhookSender } from '../../src/notifications/webhook.ts'
 import { freePort } from '../peers/process.ts'
 
 const parse = (text: string) =>
@@ -19,11 +22,23 @@ const tcp = createServer((socket) => {
   socket.on('data', (bytes) => got.push(bytes))
 })
 const hostile = createServer((socket) => socket.resetAndDestroy())
+const mute = createServer((socket) => {
+  sockets.add(socket)
+  socket.on('error', () => undefined)
+})
+/** Begins a record of TLS 1.2 of 16 KiB, and says an octet of it now and then. */
+const dripping = createServer((socket) => {
+  sockets.add(socket)
+  socket.on('error', () => undefined)
+  socket.write(Buffer.from([22, 3, 3, 0x40, 0]))
+  const drip = setInterval(() => socket.write('2'), 20)
+  socket.once('close', () => clearInterval(drip))
+})
 const udp = createSocket('udp4', (bytes) => datagrams.push(bytes))
 const portOf = ({ port }: AddressInfo) => port
 
 beforeAll(async () => {
-  for (const server of [tcp, hostile]) {
+  for (const server of [tcp, hostile, mute, dripping]) {
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
   }
@@ -32,8 +47,7 @@ beforeAll(async () => {
 })
 afterAll(() => {
   for (const socket of sockets) socket.destroy()
-  tcp.close()
-  hostile.close()
+  for (const server of [tcp, hostile, mute, dripping]) server.close()
   udp.close()
 })
 
@@ -57,6 +71,31 @@ test('receivers that are there are told from those that are not, and no event is
   ])
   expect(got).toEqual([])
   expect(datagrams.every(({ length }) => length === 0)).toBe(true)
+})
+
+test('receivers that accept and say nothing, or a little now and then, are left after a while', async () => {
+  for (const server of [mute, dripping]) {
+    const port = portOf(server.address() as AddressInfo)
+    const syslog = [{ host: '127.0.0.1', port, transport: 'tls' }]
+    const webhook = new WebhookSender({
+      ...{ options: { url: `https://127.0.0.1:${port}/` }, secret: Secret.of('x'), now: Date.now },
+      ...{ maker: { hostname: 'box', version: '' }, isBarred: () => false },
+    })
+    const mail = new MailSender({
+      options: { host: '127.0.0.1', port, security: 'tls', from: 'a@b', to: ['c@d'] },
+      ...{ secret: undefined, hostname: 'box', isBarred: () => false },
+    })
+    const found = await Promise.all([
+      receivers(parse(JSON.stringify({ syslog })), 300),
+      notified([{ notification: { type: 'WEBHOOK', notificationName: 'soc' }, sender: webhook }], 300),
+      notified([{ notification: { type: 'MAIL', notificationName: 'duty' }, sender: mail }], 300),
+    ])
+    expect(found.flat().map(({ level, subject, text }) => `${level} ${subject} ${text}`)).toEqual([
+      expect.stringMatching(/^error syslog tls:\/\/.*: no answer within 0\.3 s: look at the receiver/),
+      expect.stringMatching(/^error webhook soc: no answer within 0\.3 s: look at the receiver/),
+      expect.stringMatching(/^error mail duty: no answer within 0\.3 s: look at the receiver/),
+    ])
+  }
 })
 
 test('the clock is looked at without a change of it', async () => {

@@ -261,6 +261,29 @@ snmp:
       expect(problems(text).join('\n')).not.toMatch(/hunter2|71070071/)
     }
   })
+
+  test('never reach an error text inside an address, whatever key has it, and the rest of it does', () => {
+    const address = 'https://monitor:hunt/er@2 "x@collector.example.com/v1'
+    const quoted = JSON.stringify(address)
+    for (const text of [
+      `traces: { endpoint: ${quoted} }`,
+      `traces: { endpoint: ${JSON.stringify(`https://monitor:${'hunt/er@2 '.repeat(20)}@collector.example.com`)} }`,
+      `recordings: { object_store: { bucket: b-1, access_key: a, secret_key: s, endpoint: ${quoted} } }`,
+      `syslog: [{ host: ${quoted} }]`,
+      `login_grace: ${quoted}`,
+      `trusted_proxies: [${quoted}]`,
+      `dns: { servers: [{ host: ${quoted} }] }`,
+      `log: { ${quoted}: 1 }`,
+      `log: *${address.replace(/ .*@/, '@')}`,
+      `ssh: { motd: { file: ${quoted} } }`,
+      `recordings: { object_store: { bucket: b-1, access_key: a, secret_key: { file: ${quoted} } } }`,
+    ]) {
+      const said = problems(text).join('\n')
+      expect(said, text).not.toBe('')
+      expect(said, text).not.toMatch(/hunt|er@2|monitor/)
+      expect(said, text).toContain('@collector.example.com')
+    }
+  })
 })
 
 describe('a fault', () => {

@@ -60,7 +60,7 @@ afterEach(async () => {
 })
 
 async function output(file: string, args: readonly string[], options: object): Promise<string> {
-  const { stdout, stderr } = await promisify(execFile)(file, args, { ...options, timeout: 25_000 })
+  const { stdout, stderr } = await promisify(execFile)(file, args, { ...options, timeout: 300_000 })
   expect(stderr).toBe('')
   return String(stdout)
 }

@@ -7,12 +7,12 @@ import { sallyport } from '../e2e/recorded.ts'
 import { ADMIN_PASSWORD, type Broker, callApi, startBroker } from '../peers/broker.ts'
 
 /** Time limit of tests that run many programs: on a busy machine each needs seconds. */
-const SLOW = { timeout: 90_000 }
+const SLOW = { timeout: 300_000 }
 const folder = mkdtempSync(join(tmpdir(), 'sallyport-csv-'))
 let broker: Broker
 beforeAll(async () => {
   broker = await startBroker()
-}, 60_000)
+}, 300_000)
 afterAll(async () => {
   await broker?.stop()
   rmSync(folder, { recursive: true, force: true })

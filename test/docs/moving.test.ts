@@ -27,7 +27,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('the move works as it stands there, and users sign in afterwards', { timeout: 120_000 }, async () => {
+test('the move works as it stands there, and users sign in afterwards', { timeout: 300_000 }, async () => {
   const dataFolder = join(folder, 'data')
   const start = async (config: Record<string, unknown>) => {
     broker = await startBroker({ dataFolder, config })

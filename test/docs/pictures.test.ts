@@ -76,7 +76,7 @@ describe.runIf(canCreateUsers())('as root', () => {
       rmSync(target, { recursive: true, force: true })
     })
 
-    test('show the menu, and what was done behind it', { timeout: 90_000 }, async () => {
+    test('show the menu, and what was done behind it', { timeout: 300_000 }, async () => {
       const terminal = openTerminal('bash', ['--norc', '--noprofile'], {
         env: {
           ...home.env(),

@@ -66,7 +66,7 @@ describe.runIf(canCreateUsers())('as root, with a target user', () => {
       return bin
     }
 
-    test('works as it stands there', { timeout: 180_000 }, async () => {
+    test('works as it stands there', { timeout: 300_000 }, async () => {
       const place = {
         '~/sallyport-walk': join(folder, 'walk'),
         '8443': String(await freePort()),

@@ -29,7 +29,7 @@ describeWithPeers('Ansible', ['sshd', 'ssh', 'ansible-playbook'], () => {
 
   test.each(['sftp', 'scp'])(
     'a playbook with copy and template, files by %s, over one kept connection',
-    { timeout: 120_000 },
+    { timeout: 300_000 },
     async (transfer) => {
       const { home, account, broker, key } = bastion
       const source = join(home.folder, `playbook-${transfer}`)
@@ -65,7 +65,7 @@ describeWithPeers('Ansible', ['sshd', 'ssh', 'ansible-playbook'], () => {
       const options = { env: home.env(login.password) }
       expect((await run(ssh, [...sshArguments(home, login), make], options)).code).toBe(0)
       const args = ['-i', join(source, 'inventory'), join(source, 'play.yml')]
-      const result = await run(findProgram('ansible-playbook'), args, { env, timeout: 100_000 })
+      const result = await run(findProgram('ansible-playbook'), args, { env, timeout: 300_000 })
       expect(result.stdout).toMatch(/srv1\s+: ok=4 +changed=3 +unreachable=0 +failed=0/)
       expect(result.code).toBe(0)
       expect(readFileSync(join(target, 'greeting.txt'), 'utf8')).toBe('hello, srv1\n')

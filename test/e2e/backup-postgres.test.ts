@@ -12,7 +12,7 @@ import { type Bastion, type SessionRow, startBastion } from './bastion.ts'
 import { framesOf, sallyport, streamOf } from './recorded.ts'
 
 /** On a busy machine each program takes seconds. */
-const SLOW = { timeout: 120_000 }
+const SLOW = { timeout: 300_000 }
 
 describeWithPeers('a broker on PostgreSQL', ['initdb', 'postgres', 'sshd', 'ssh'], () => {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-drill-'))
@@ -47,7 +47,7 @@ describeWithPeers('a broker on PostgreSQL', ['initdb', 'postgres', 'sshd', 'ssh'
       password: ADMIN_PASSWORD,
     })
     cookie = [signedIn.headers['set-cookie'] ?? []].flat()[0]?.split(';')[0] ?? ''
-  }, 120_000)
+  }, 300_000)
 
   afterAll(async () => {
     await again?.stop()

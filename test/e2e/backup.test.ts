@@ -22,7 +22,7 @@ import { type Bastion, eventsIn, type SessionRow, startBastion } from './bastion
 import { filesBelow, filesWith, framesOf, sallyport, streamOf } from './recorded.ts'
 
 /** For tests that start brokers and programs: on a busy machine each takes seconds. */
-const SLOW = { timeout: 120_000 }
+const SLOW = { timeout: 300_000 }
 /** Prints about a MiB per second until it is stopped. */
 const BULK = `exec perl -e '$|=1; open F,"/dev/urandom"; for(;;) { read F,$b,13000; print unpack("H*",$b),"\\n"; select undef,undef,undef,.02 }'`
 const VERIFIER = join(import.meta.dirname, '..', '..', 'bin', 'verify.mjs')
@@ -71,7 +71,7 @@ describeWithPeers('backup and restore', ['sshd', 'ssh'], () => {
       const files = filesBelow(join(dataFolder, 'recordings'))
       return files.some((file) => statSync(file).size > 500_000) ? true : undefined
     })
-  }, 120_000)
+  }, 300_000)
 
   afterAll(async () => {
     await again?.stop()
@@ -128,7 +128,7 @@ describeWithPeers('backup and restore', ['sshd', 'ssh'], () => {
       cpSync(join(dataFolder, 'recordings'), survived, { recursive: true })
       rmSync(dataFolder, { recursive: true })
       told = await cli('restore', whole)
-    }, 120_000)
+    }, 300_000)
 
     test('it is as it was, and check says so', SLOW, async () => {
       expect(told).toMatchObject({ code: 0, stderr: '' })
@@ -212,7 +212,7 @@ describeWithPeers('backup and restore', ['sshd', 'ssh'], () => {
       const done = await cli('restore', small)
       expect(done).toMatchObject({ code: 0, stderr: '' })
       again = await restart()
-    }, 120_000)
+    }, 300_000)
 
     test('those that are newer than the backup are found, and known again', SLOW, async () => {
       const found = eventsIn(again!.log()).filter(({ event }) => event === 'recording.found')

@@ -204,7 +204,7 @@ describeWithPeers('a person of a provider', PEERS, () => {
     await page.goto(link)
     await terminal.close()
     await expect
-      .poll(async () => (await page.goto(link))?.status(), { timeout: 30_000, interval: 200 })
+      .poll(async () => (await page.goto(link))?.status(), { timeout: 300_000, interval: 200 })
       .toBe(404)
     await page.getByText('Nothing waits under this code').waitFor()
   })

@@ -18,7 +18,7 @@ import { type Bastion, startBastion } from './bastion.ts'
 import { sallyport } from './recorded.ts'
 
 /** For tests that run many programs: on a busy machine each takes seconds. */
-const SLOW = { timeout: 90_000 }
+const SLOW = { timeout: 300_000 }
 const folder = mkdtempSync(join(tmpdir(), 'sallyport-commands-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -50,7 +50,7 @@ function findings({ stdout }: RunResult): Record<string, string> {
     lines.map((line) => JSON.parse(line)).map(({ level, subject, text }) => [subject, `${level}: ${text}`]),
   )
 }
-const serve = (broker: { configFile: string }) => sallyport(broker, ['serve'], { timeout: 20_000 })
+const serve = (broker: { configFile: string }) => sallyport(broker, ['serve'], { timeout: 300_000 })
 
 describe('check', () => {
   test('on a fresh configuration all is well, and nothing is made', async () => {
@@ -395,7 +395,7 @@ describe('the first start', () => {
     const fresh = await configure('first')
     const [command, args] = sallyportCommand(['serve', '--config', fresh.configFile])
     const { SALLYPORT_ADMIN_PASSWORD: _, ...env } = process.env
-    const start = () => startDaemon(command, args, /^sallyport is ready$/m, { env, timeout: 20_000 })
+    const start = () => startDaemon(command, args, /^sallyport is ready$/m, { env })
     const first = await start()
     await first.stop()
     expect(first.log()).toMatch(
@@ -411,11 +411,9 @@ describe('the first start', () => {
 })
 
 describeWithPeers('demo', ['sshd', 'ssh'], () => {
-  test('prints a line that works, replays the session, and leaves nothing behind', {
-    timeout: 60_000,
-  }, async () => {
+  test('prints a line that works, replays the session, and leaves nothing behind', async () => {
     const [command, args] = sallyportCommand(['demo'])
-    const demo = await startDaemon(command, args, /Ctrl-C ends the demo/, { timeout: 40_000 })
+    const demo = await startDaemon(command, args, /Ctrl-C ends the demo/)
     const home = createHome()
     try {
       const line = /^ {2}ssh (.*)$/m.exec(demo.log())?.[1]

@@ -5,14 +5,18 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { probe } from '../peers/broker.ts'
 import { ssh, sshTerminal } from '../peers/openssh.ts'
 import { describeWithPeers } from '../peers/program.ts'
+import type { Terminal } from '../peers/terminal.ts'
 import { until } from '../until.ts'
 import { type Bastion, type SessionRow, startBastion } from './bastion.ts'
 import { sallyport } from './recorded.ts'
+import { RLOGIN_CLIENTS, startClient, TELNET_CLIENTS } from './terminal-clients.ts'
 
-const SLOW = { timeout: 90_000 }
+const SLOW = { timeout: 300_000 }
 const LOOP = 'while read -r a; do echo "<$a>"; done'
 
-describeWithPeers('a broker that is drained', ['sshd', 'ssh', 'curl'], () => {
+const PEERS = ['sshd', 'ssh', 'curl', 'inetutils-telnet', 'rsh-redone-rlogin', 'python3'] as const
+
+describeWithPeers('a broker that is drained', PEERS, () => {
   let bastion: Bastion
   beforeEach(async () => {
     bastion = await startBastion({ credential: 'password' })
@@ -61,7 +65,7 @@ describeWithPeers('a broker that is drained', ['sshd', 'ssh', 'curl'], () => {
   test('lets a session through whose target is only being signed in to', SLOW, async () => {
     const { broker, home, sshd } = bastion
     process.kill(sshd.pid, 'SIGSTOP')
-    const command = ssh(home, bastion.login(), ['echo through'], { timeout: 60_000 })
+    const command = ssh(home, bastion.login(), ['echo through'], { timeout: 300_000 })
     await until('the session', async () => {
       const rows = await broker.must<SessionRow[]>('GET', '/sessions?status=current')
       return rows.length === 1 ? rows : undefined
@@ -73,28 +77,41 @@ describeWithPeers('a broker that is drained', ['sshd', 'ssh', 'curl'], () => {
     expect(await broker.ended).toBe(0)
   })
 
-  test('a second SIGTERM ends in order what the first gave a grace', SLOW, async () => {
-    const other = await startBastion({
-      credential: 'password',
-      broker: { config: { shutdown_grace: '1h' } },
-    })
-    try {
-      const { broker } = other
-      const terminal = sshTerminal(other.home, other.login(), [LOOP])
-      terminal.send('a\r')
-      await terminal.expect('<a>')
-      const [session] = await broker.must<SessionRow[]>('GET', '/sessions?status=current')
-      process.kill(broker.pid, 'SIGTERM')
-      await terminal.expect('the bastion is stopping (SIGTERM): this session ends in 60 min at the latest')
-      process.kill(broker.pid, 'SIGTERM')
-      expect(await terminal.exit()).toBe(255)
-      expect(await broker.ended).toBe(0)
-      const verified = await sallyport(broker, ['recordings', 'verify', session!.id])
-      expect(verified.stdout).toContain('ok, sealed')
-    } finally {
-      await other.stop()
-    }
-  })
+  test(
+    'users read of the first SIGTERM over SSH, Telnet and rlogin; a second one ends in order',
+    SLOW,
+    async () => {
+      const other = await startBastion({
+        credential: 'password',
+        broker: { terminals: {}, config: { shutdown_grace: '1h' } },
+      })
+      const others: Terminal[] = []
+      try {
+        const { broker } = other
+        const terminal = sshTerminal(other.home, other.login(), [LOOP])
+        terminal.send('a\r')
+        await terminal.expect('<a>')
+        for (const kind of [TELNET_CLIENTS[0]!, RLOGIN_CLIENTS[0]!]) {
+          const client = startClient(kind, broker.ports, other.login().user)
+          others.push(client)
+          await client.expect('Password: ')
+          client.send(`${other.password}\r`)
+          await client.expect(other.account.prompt)
+        }
+        process.kill(broker.pid, 'SIGTERM')
+        for (const one of [terminal, ...others])
+          await one.expect('the bastion is stopping (SIGTERM): this session ends in 60 min at the latest')
+        process.kill(broker.pid, 'SIGTERM')
+        expect(await terminal.exit()).toBe(255)
+        expect(await broker.ended).toBe(0)
+        const verified = await sallyport(broker, ['recordings', 'verify'])
+        expect(verified.stdout).toMatch(/^(\S+ {2}ok, sealed.*\n){3}$/)
+      } finally {
+        for (const one of others) await one.close()
+        await other.stop()
+      }
+    },
+  )
 
   test('no broker there to drain is an error', async () => {
     process.kill(bastion.broker.pid, 'SIGTERM')

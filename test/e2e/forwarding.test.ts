@@ -82,7 +82,7 @@ describeWithPeers('forwarding', ['sshd', 'ssh'], () => {
       bastion.home,
       bastion.login({ options: ['ExitOnForwardFailure=yes', 'LogLevel=VERBOSE'] }),
       [],
-      { flags: ['-T', ...flags], timeout: 10_000 },
+      { flags: ['-T', ...flags], timeout: 300_000 },
     )
     expect(probe.code).toBe(255)
     const [denied] = (await bastion.events('channel.denied', before + 1)).slice(before)

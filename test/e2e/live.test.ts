@@ -173,7 +173,7 @@ describeWithPeers('live', ['sshd', 'ssh'], () => {
   })
 
   test('a flood is watched as far as anybody can, beside somebody who does not read', {
-    timeout: 60_000,
+    timeout: 300_000,
   }, async () => {
     const { terminal, session } = await shell(['sh'])
     terminal.send("PS1='$ '; clear; sleep 1; timeout 4 yes flooding; clear; echo ca\\lm\r")
@@ -231,7 +231,7 @@ describeWithPeers('live', ['sshd', 'ssh'], () => {
       ['the user signs out', 4401],
       ['the profile loses the right', 4403],
       ['the API key is removed', 4401],
-    ])('ends when %s, within the interval of reviews', { timeout: 30_000 }, async (what, code) => {
+    ])('ends when %s, within the interval of reviews', { timeout: 300_000 }, async (what, code) => {
       const name = `aud-${code}-${what.length}`
       await bastion.broker.must('POST', '/users', {
         user_name: name,

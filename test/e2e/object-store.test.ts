@@ -66,18 +66,18 @@ describeWithPeers('recordings in Swift', ['sshd', 'ssh', ...SWIFT_PEERS], () => 
     config = { recordings: { object_store: { ...bucket, ...secret, ...times } } }
     env = { STORE_SECRET: secretKey }
     bastion = await startBastion({ credential: 'password', broker: { config, env } })
-  }, 240_000)
+  }, 300_000)
   afterAll(async () => {
     await again?.stop()
     await bastion?.stop()
     direct?.close()
     await store?.stop()
     await swift?.stop()
-  }, 60_000)
+  }, 300_000)
 
   test('a machine that is lost leaves a recording to within the interval; the next start brings the whole there, and the file goes', async () => {
     const { broker } = bastion
-    const ended = ssh(bastion.home, bastion.login(), [TICKER], { timeout: 90_000 })
+    const ended = ssh(bastion.home, bastion.login(), [TICKER], { timeout: 300_000 })
     const [session] = await until('a running session', async () => {
       const rows = await broker.must<(SessionRow & { begin: string })[]>('GET', '/sessions?status=current')
       return rows.length > 0 ? rows : undefined
@@ -122,7 +122,7 @@ describeWithPeers('recordings in Swift', ['sshd', 'ssh', ...SWIFT_PEERS], () => 
       return found?.stored ? found : undefined
     })
     expect(entry).toMatchObject({ state: 'recovered', size: object.length })
-  }, 120_000)
+  }, 300_000)
 
   test('it is verified, exported and downloaded from there, listed, counted, and deleted there too', async () => {
     const broker = again!
@@ -157,7 +157,7 @@ describeWithPeers('recordings in Swift', ['sshd', 'ssh', ...SWIFT_PEERS], () => 
     await until('the objects to go', async () =>
       (await keysBelow(keys.folder)).length === 0 ? true : undefined,
     )
-  }, 120_000)
+  }, 300_000)
 
   test('check tries the bucket, and says what is wrong with it', async () => {
     const good = await sallyport(again!, ['check'], { env: { ...process.env, ...env } })
@@ -168,5 +168,5 @@ describeWithPeers('recordings in Swift', ['sshd', 'ssh', ...SWIFT_PEERS], () => 
     expect(bad.code).toBe(1)
     expect(bad.stdout).toMatch(/^error +object store +put one\/probe-\S+: answered 403/m)
     expect(await keysBelow('one/probe')).toEqual([])
-  }, 60_000)
+  }, 300_000)
 })

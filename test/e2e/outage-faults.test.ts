@@ -25,9 +25,10 @@ import { until } from '../until.ts'
 import { type Bastion, startBastion } from './bastion.ts'
 import { sallyport } from './recorded.ts'
 
-const SLOW = { timeout: 90_000 }
+const SLOW = { timeout: 300_000 }
 const DATABASE = 'faults'
 const AWAY = 'the bastion cannot reach its database, try again in a moment'
+const FULL = 'the disk of the database is full, tell an administrator'
 /** A statement's time-out, for which no refusal waits. */
 const STATEMENT_MS = 30_000
 const WAIT_MS = 30_000
@@ -86,13 +87,13 @@ describeWithPeers('a database with a fault', ['sshd', 'ssh', 'initdb', 'postgres
   afterEach(() => server.thaw())
 
   /** Expects a new session and a write to be refused in words, and in time. */
-  async function refuses(text: string): Promise<void> {
+  async function refuses(text: string, words = AWAY): Promise<void> {
     const begun = performance.now()
     const device = { device_name: `refused${made++}`, host: '127.0.0.1' }
     const [refused, write] = await Promise.all([anew(text), bastion.broker.api('POST', '/devices', device)])
     expect(performance.now() - begun).toBeLessThan(STATEMENT_MS)
     expect(refused).toMatchObject({ code: 255, stdout: '' })
-    expect(refused.stderr).toContain(AWAY)
+    expect(refused.stderr).toContain(words)
     expect(write).toMatchObject({ status: 503, headers: { 'retry-after': '5' } })
   }
   /** Nothing that was acknowledged is lost or there twice. */
@@ -108,7 +109,8 @@ describeWithPeers('a database with a fault', ['sshd', 'ssh', 'initdb', 'postgres
     acknowledged.push(`echo ${text}`)
     await until('the events', async () => (await commands()).includes(`echo ${text}`) || undefined)
     expect(await commands()).toEqual(acknowledged)
-    expect((await sallyport(bastion.broker, ['audit', 'verify'])).stdout).toMatch(/^ok: \d+ rows/)
+    const verified = await sallyport(bastion.broker, ['audit', 'verify'])
+    expect(verified.stdout, verified.stderr).toMatch(/^ok: \d+ rows/)
   }
 
   const setting = async (name: string, value: string) => {
@@ -195,7 +197,7 @@ describeWithPeers('a database with a fault', ['sshd', 'ssh', 'initdb', 'postgres
       // A page of each table may have some room.
       while (outages() === before) await runs(`filling${count++}`)
       await runs('while-full')
-      await refuses('refused')
+      await refuses('refused', FULL)
       release()
       await recovers('with-room')
     } finally {

@@ -17,7 +17,7 @@ import { bareTelnet, hangUp } from './bare-telnet.ts'
 import { type Bastion, eventsIn, type SessionRow, startBastion } from './bastion.ts'
 import { sallyport } from './recorded.ts'
 
-const SLOW = { timeout: 90_000 }
+const SLOW = { timeout: 300_000 }
 /** The time-out of a statement, for which a refusal must not wait. */
 const STATEMENT_MS = 30_000
 const AWAY = 'the bastion cannot reach its database, try again in a moment'

@@ -14,7 +14,7 @@ import { type Bastion, startBastion } from './bastion.ts'
 import { sallyport } from './recorded.ts'
 
 const OUTAGES = times(6, 20)
-const LONG = { timeout: 180_000 }
+const LONG = { timeout: 300_000 }
 
 describeWithPeers('a database that goes away again and again', ['sshd', 'ssh', 'initdb', 'postgres'], () => {
   let server: Postgres

@@ -24,7 +24,7 @@ describeWithPeers('quotas', ['sshd', 'ssh'], () => {
   ): Promise<{ done: Awaited<ReturnType<typeof ssh>>; session: SessionRow; frames: ExportedFrame[] }> {
     await bastion.broker.must('PUT', '/connectionpolicies/SSH', policy)
     const before = (await bastion.closedSessions()).length
-    const done = await ssh(bastion.home, bastion.login(), [command], { flags, timeout: 60_000 })
+    const done = await ssh(bastion.home, bastion.login(), [command], { flags, timeout: 300_000 })
     const session = (await bastion.closedSessions(before + 1)).at(-1)!
     return { done, session, frames: await framesOf(bastion.broker, session.id) }
   }

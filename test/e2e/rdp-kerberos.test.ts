@@ -100,7 +100,7 @@ describeWithPeers('Kerberos at targets of RDP', PEERS, () => {
     target = await startKerberosTarget(await createIdentity(), { env, keytab: own, onward: xrdp.port })
     stranger = await startKerberosTarget(await createIdentity(), { env, keytab: other })
     shadow = await startShadowTarget('nla', SIZE, { name: user.name, password: user.password })
-  }, 120_000)
+  }, 300_000)
   afterEach(async () => {
     await seat.clear()
   })

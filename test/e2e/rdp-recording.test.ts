@@ -87,7 +87,7 @@ describeWithPeers('an RDP desktop', PEERS, () => {
     return readPng(done.bytes)
   }
 
-  test.each([32, 16] as const)('at %i bits', { timeout: 90_000 }, async (depth) => {
+  test.each([32, 16] as const)('at %i bits', { timeout: 300_000 }, async (depth) => {
     const before = (await desktop.closedSessions()).length
     const asSeen = (picture: Picture) => (depth === 16 ? asFreeRdp(picture) : picture)
     const program = [

@@ -12,7 +12,7 @@ export function sallyport(
   options: RunOptions = {},
 ): Promise<RunResult> {
   const [command, words] = sallyportCommand([...args, '--config', broker.configFile])
-  return run(command, words, { timeout: 60_000, ...options })
+  return run(command, words, { timeout: 300_000, ...options })
 }
 
 /** A line of `recordings export --format json`. */

@@ -172,7 +172,7 @@ describeWithPeers('recordings of', ['sshd', 'ssh', 'scp', 'sftp', 'rsync', 'git'
       expect(filesBelow(bastion.broker.dataFolder).length).toBeGreaterThan(5)
     })
 
-    test('is listed and verified on the command line', { timeout: 60_000 }, async () => {
+    test('is listed and verified on the command line', { timeout: 300_000 }, async () => {
       const list = await sallyport(bastion.broker, ['recordings', 'list'])
       expect(list.code).toBe(0)
       expect(list.stdout).toMatch(new RegExp(`^${session.id} +sealed +${session.recording?.size} `, 'm'))
@@ -226,7 +226,7 @@ describeWithPeers('recordings of', ['sshd', 'ssh', 'scp', 'sftp', 'rsync', 'git'
     })
 
     test('the API gives the container and the exports as the command line does', {
-      timeout: 60_000,
+      timeout: 300_000,
     }, async () => {
       const path = `/sessions/${session.id}/recording`
       const certificate = readFileSync(join(bastion.broker.dataFolder, 'tls', 'cert.pem'))
@@ -383,12 +383,12 @@ describeWithPeers('recordings of', ['sshd', 'ssh', 'scp', 'sftp', 'rsync', 'git'
     })
 
     test('beyond the quota goes by count and hash, with markers and events', {
-      timeout: 90_000,
+      timeout: 300_000,
     }, async () => {
       const input = randomBytes(QUOTA + 2_000_003)
       let output: Buffer = Buffer.alloc(0)
       const session = await recorded(async () => {
-        const done = await ssh(bastion.home, bastion.login(), ['cat'], { input, timeout: 60_000 })
+        const done = await ssh(bastion.home, bastion.login(), ['cat'], { input, timeout: 300_000 })
         output = done.bytes
       })
       expect(output.equals(input)).toBe(true)

@@ -49,7 +49,7 @@ const digestOf = (path: string) => sha256(readFileSync(path))
 
 test.each(['aes128-gcm@openssh.com', 'chacha20-poly1305@openssh.com', 'aes256-ctr'])(
   'the target, and the client with %s, every 2 MiB',
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   async (cipher) => {
     const login = bastion.login({ options: ['RekeyLimit=2M', `Ciphers=${cipher}`] })
     const there = join(bastion.account.home, 'file.bin')
@@ -111,7 +111,7 @@ test('a leg that is held up agrees on new keys all the same', async () => {
    */
   const hold = async (): Promise<void> => {
     leg.paused = true
-    await vi.waitUntil(() => !leg.inKex, { timeout: 10_000, interval: 1 })
+    await vi.waitUntil(() => !leg.inKex, { timeout: 300_000, interval: 1 })
     leg.paused = false
   }
   const finished = new Promise<void>((resolve) => {

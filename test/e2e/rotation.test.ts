@@ -66,7 +66,7 @@ test('is changed on demand, as the page says, at a target whose host key is pinn
   expect(broker.log()).not.toContain(after.password)
   const codes = await bastion.events('secret.change', 1)
   expect(codes.at(-1)).toMatchObject({ method: 'demand', result: 'success' })
-}, 60_000)
+}, 300_000)
 
 test('is changed when a checkout is returned', async () => {
   await broker.must('PUT', '/checkoutpolicies/default', { change_credentials_at_checkin: true })
@@ -92,7 +92,7 @@ test('is changed when a checkout is returned', async () => {
       (await history()).some(({ cause, outcome }) => cause === 'session' && outcome === 'changed') ||
       undefined,
   )
-}, 60_000)
+}, 300_000)
 
 test('is found again after a kill -9 in the middle of the change', async () => {
   for (const pause of [400, 1_500]) {
@@ -109,4 +109,4 @@ test('is found again after a kill -9 in the middle of the change', async () => {
   }
   const account = await broker.must<{ secret_state: string }>('GET', `/accounts/${ref}`)
   expect(account.secret_state).toBe('ok')
-}, 90_000)
+}, 300_000)

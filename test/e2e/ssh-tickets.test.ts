@@ -78,7 +78,7 @@ describeWithPeers('tickets over SSH', [...PROGRAMS], () => {
     await broker.must('PUT', '/targetgroups/ops1-srv1-targets', {
       session: { accounts: [`${account}@local:srv1:ssh`, `${account}@local:srv2:ssh`] },
     })
-  }, 60_000)
+  }, 300_000)
   afterAll(async () => {
     await Promise.all([bastion?.stop(), kdc?.stop(), target?.stop()])
   })

@@ -43,7 +43,7 @@ test.each<[string, 'udp' | 'tcp', () => Promise<number>]>([
   ['nobody listens over UDP', 'udp', () => udpPort(false)],
   ['somebody listens over UDP', 'udp', () => udpPort(true)],
   ['a receiver over TCP never reads', 'tcp', mutePort],
-])('when %s', { timeout: 90_000 }, async (_, transport, port) => {
+])('when %s', { timeout: 300_000 }, async (_, transport, port) => {
   const dataFolder = join(folder, 'data')
   const syslog = [{ host: '127.0.0.1', port: await port(), transport }]
   const broker = await startBroker({ dataFolder, config: { syslog } })

@@ -71,7 +71,7 @@ async function killed(bastion: Bastion, kills: number): Promise<Map<string, RunR
         bytes += data.length
         if (bytes >= shown) resolve()
       }
-      const ended = ssh(bastion.home, bastion.login(), [named], { flags, onOutput, timeout: 90_000 })
+      const ended = ssh(bastion.home, bastion.login(), [named], { flags, onOutput, timeout: 300_000 })
       return { begun: Promise.race([begun, ended]), ended: ended.then((result) => had.set(named, result)) }
     })
     if (kill > 0) await Promise.all(clients.map(({ begun }) => begun))
@@ -156,7 +156,7 @@ describeWithPeers('strict recording', ['sshd', 'ssh', 'scp', 'sftp'], () => {
         },
       })
       try {
-        const shown = await ssh(bastion.home, bastion.login(), ['cat /dev/urandom'], { timeout: 60_000 })
+        const shown = await ssh(bastion.home, bastion.login(), ['cat /dev/urandom'], { timeout: 300_000 })
         expect(shown.code).toBe(255)
         expect(shown.stderr).toContain('sallyport: the recording cannot be written')
         const [session] = await bastion.closedSessions(1)

@@ -14,7 +14,7 @@ import { type Bastion, eventsIn, type SessionRow, startBastion } from './bastion
 import { framesOf, sallyport, streamOf } from './recorded.ts'
 
 /** For tests that start several brokers: on a busy machine each takes seconds. */
-const SLOW = { timeout: 120_000 }
+const SLOW = { timeout: 300_000 }
 /** Answers what is typed, after more output than a recording without an index has. */
 const ANSWERS = 'stty -echo; head -c 100000 /dev/urandom | base64; while read -r a; do echo "<$a>"; done'
 

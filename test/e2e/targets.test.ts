@@ -61,7 +61,7 @@ describeWithPeers('targets', ['sshd', 'ssh', 'scp', 'sftp', 'dropbear', 'dropbea
   }
 
   const login = (user: string): Promise<RunResult> =>
-    ssh(bastion.home, bastion.login({ user }), ['echo reached'], { timeout: 60_000 })
+    ssh(bastion.home, bastion.login({ user }), ['echo reached'], { timeout: 300_000 })
 
   /** Returns the session that ended last, once there is one more than before. */
   async function ended(): Promise<SessionRow> {
@@ -230,7 +230,7 @@ describeWithPeers('targets', ['sshd', 'ssh', 'scp', 'sftp', 'dropbear', 'dropbea
       }
     })
 
-    test('accepts and never answers', { timeout: 60_000 }, async () => {
+    test('accepts and never answers', { timeout: 300_000 }, async () => {
       const user = await addTarget('silent', await impostor(() => undefined))
       await expectFailure(await login(user), /silent \(\S+\) did not finish the SSH handshake in time/)
     })

@@ -89,7 +89,7 @@ describeWithPeers('a Telnet session', ['sshd', 'python3', 'inetutils-telnet', 'o
     await bastion.broker.must('PUT', '/connectionpolicies/SSH', { idle_timeout: 0 })
   })
 
-  test('takes a paste of ten megabytes, and every byte of it', { timeout: 120_000 }, async () => {
+  test('takes a paste of ten megabytes, and every byte of it', { timeout: 300_000 }, async () => {
     const telnet = await bareTelnet({ port: bastion.broker.ports.telnet! })
     const { id } = await shell(telnet)
     // Return has one form on a terminal, whichever a client sends: CR, LF, CR LF or CR NUL.

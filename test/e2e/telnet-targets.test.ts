@@ -108,7 +108,7 @@ describeWithPeers('a Unix system', canCreateUsers() ? [...INETD_PEERS, 'ssh'] : 
 
     root('is watched, held to the rules for commands, and ended when nothing is done', async () => {
       const policy = `/connectionpolicies/${protocol}`
-      await bastion.broker.must('PUT', policy, { command_rules: ['kill forbidden'], idle_timeout: 2 })
+      await bastion.broker.must('PUT', policy, { command_rules: ['kill forbidden'] })
       const terminal = open(login)
       await terminal.expect(user.prompt)
       const [running] = await bastion.broker.must<{ id: string }[]>('GET', '/sessions?status=current')
@@ -122,6 +122,7 @@ describeWithPeers('a Unix system', canCreateUsers() ? [...INETD_PEERS, 'ssh'] : 
       expect(await bastion.closed()).toMatchObject({ result: 'killed' })
       expect(terminal.output()).not.toContain('\r\nforbidden')
 
+      await bastion.broker.must('PUT', policy, { idle_timeout: 2 })
       const idle = open(login)
       await idle.expect('sallyport: nothing was done for 2 seconds')
       expect(await idle.exit()).toBe(255)

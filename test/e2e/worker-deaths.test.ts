@@ -21,7 +21,7 @@ const SESSIONS = times(40, 200)
 const HALF = SESSIONS / 2
 /** Clients that sign in at a time. */
 const AT_ONCE = 8
-const SLOW = { timeout: 240_000 }
+const SLOW = { timeout: 300_000 }
 const LONG_MS = 60_000
 const MIB = 1024 * 1024
 const LAG = /^sallyport_worker_eventloop_lag_max_seconds\{worker="[12]"\} (\S+)$/gm

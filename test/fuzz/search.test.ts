@@ -78,7 +78,7 @@ it('of tokens of the grammar in any order', async () => {
     }),
     { numRuns: 1500 },
   )
-}, 120_000)
+}, 300_000)
 
 it('of comparisons with any field and value', async () => {
   await fc.assert(
@@ -87,7 +87,7 @@ it('of comparisons with any field and value', async () => {
     }),
     { numRuns: 1500 },
   )
-}, 120_000)
+}, 300_000)
 
 it('of any page, order and selection', async () => {
   const words = fc.array(fc.oneof(fc.constantFrom(...FIELDS), token), { maxLength: 4 })
@@ -110,7 +110,7 @@ it('of any page, order and selection', async () => {
     ),
     { numRuns: 1000 },
   )
-}, 120_000)
+}, 300_000)
 
 it('of any bytes after the question mark', async () => {
   const raw = fc.string({
@@ -124,4 +124,4 @@ it('of any bytes after the question mark', async () => {
     }),
     { numRuns: 500 },
   )
-}, 120_000)
+}, 300_000)

@@ -113,7 +113,7 @@ test.each(names)('%s, as it was: passes whole', async (name) => {
 })
 
 describe('changed', () => {
-  test.each(names)('%s', { timeout: 60_000 }, async (name) => {
+  test.each(names)('%s', { timeout: 300_000 }, async (name) => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(step, { minLength: 1, maxLength: 4 }),

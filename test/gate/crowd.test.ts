@@ -9,7 +9,7 @@ const GROUPS = 3
 let all: Crowd
 beforeAll(async () => {
   all = await crowd(SESSIONS, { groups: GROUPS })
-}, 120_000)
+}, 300_000)
 afterAll(() => all.temporary.remove())
 
 test('a group of a thousand loses its right by another process, while the loop goes on', async () => {

@@ -199,6 +199,19 @@ describe('open', () => {
     expect((await store.sessions.list({})).total).toBe(0)
   })
 
+  test('says so when the disk is full, at a sign-in and at an opening', async () => {
+    const token = await identity()
+    // As node:sqlite reports it (SQLITE_FULL).
+    const full = Object.assign(new Error('database or disk is full'), { errcode: 13 })
+    temporary.store.audit.append = () => Promise.reject(full)
+    const message = 'the disk of the database is full, tell an administrator'
+    expect(await signIn()).toEqual({ result: 'unavailable', message })
+    expect(await gate.open({ identity: token, protocol: 'SSH', source: SOURCE })).toEqual({
+      result: 'denied',
+      message,
+    })
+  })
+
   test('opens nothing when the session cannot be stored', async () => {
     const token = await identity()
     temporary.store.sessions.create = () => Promise.reject(new Error('disk full'))

@@ -114,7 +114,7 @@ describeWithPeers('tickets for targets', ['krb5kdc', 'kdb5_util', 'kadmin.local'
       `+requires_preauth -pwexpire 2020-01-01 -pw "${PASSWORD}" stale`,
     ])
       await kdc.admin(`addprinc ${person}`)
-  }, 60_000)
+  }, 300_000)
   afterEach(() => {
     for (const close of closing.splice(0)) close()
   })

@@ -83,7 +83,7 @@ describe('pretending to check a password', () => {
     await Promise.all(pretended)
   })
 
-  it('takes as long as checking one', { timeout: 30_000 }, async () => {
+  it('takes as long as checking one', { timeout: 300_000 }, async () => {
     const times: Record<'checked' | 'pretended', number[]> = { checked: [], pretended: [] }
     for (let round = 0; round < 25; round++) {
       for (const what of ['checked', 'pretended'] as const) {
@@ -101,7 +101,7 @@ describe('pretending to check a password', () => {
   })
 })
 
-it('a hash of other parameters is checked in the time of today’s', { timeout: 30_000 }, async () => {
+it('a hash of other parameters is checked in the time of today’s', { timeout: 300_000 }, async () => {
   const old = await quick.hash(Secret.of('x'))
   const times: [number[], number[]] = [[], []]
   for (let round = 0; round < 25; round++) {

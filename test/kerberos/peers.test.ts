@@ -33,7 +33,7 @@ describeWithPeers('tickets', ['krb5kdc', 'kdb5_util', 'kadmin.local', 'kinit', '
     keytabFile = kdc.file('services')
     for (const service of ['host/new.lab.test', 'host/old.lab.test'])
       await kdc.admin(`ktadd -k ${keytabFile} ${service}`)
-  }, 60_000)
+  }, 300_000)
   afterAll(async () => {
     await kdc?.stop()
   })
@@ -122,7 +122,7 @@ describeWithPeers('the KDC of Active Directory (Samba)', ['samba', 'samba-tool',
     certificate = await certificateFiles()
     controller = await startDomainController(certificate)
     await controller.tool('user', 'create', 'ann', 'Pass-of-1-ann')
-  }, 120_000)
+  }, 300_000)
   afterAll(async () => {
     await controller?.stop()
     certificate?.remove()

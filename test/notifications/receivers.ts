@@ -54,7 +54,7 @@ export async function startReceivers(signingSecret: string): Promise<Receivers> 
   const [port, mailPort] = [await freePort(), await freePort()]
   const program = new URL('receivers.py', import.meta.url).pathname
   const args = [program, certificate, key, signingSecret, String(port), String(mailPort)]
-  const daemon = await startDaemon(findProgram('python3'), args, /ready/, { timeout: 60_000 })
+  const daemon = await startDaemon(findProgram('python3'), args, /ready/)
   return {
     ca: made.cert,
     port,

@@ -1,9 +1,10 @@
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import type { StoredEvent } from '../../src/audit/chain.ts'
 import { addressFlaw, meansCode, type Notification, webhookFlaw } from '../../src/model/notifications.ts'
+import { Ages } from '../../src/notifications/ages.ts'
 import { bodyOf, subjectOf } from '../../src/notifications/mail.ts'
-import { DeliveryRefused, type NotificationSender } from '../../src/notifications/sender.ts'
-import { NotificationSink } from '../../src/notifications/sink.ts'
+import { DeliveryRefused } from '../../src/notifications/sender.ts'
+import { NotificationSink, type NotificationSinkOptions } from '../../src/notifications/sink.ts'
 import { type Fed, feeding, removeFolders, until } from '../audit/feeding.ts'
 import { newNotification } from '../store/fixture.ts'
 
@@ -30,15 +31,14 @@ function receiver(most = 1) {
   return made
 }
 
-async function fed(sender: NotificationSender, more: { now?: () => number } = {}) {
+async function fed(sender: NotificationSinkOptions['sender'], oldest = () => 0) {
   const missed: string[] = []
   const sink = new NotificationSink({
     notification: { ...newNotification('soc'), id: 'id', severity: 'notice' } as Notification,
     sender,
     concerns: async () => true,
     onMissed: (count, reason) => missed.push(`${count} ${reason}`),
-    now: Date.now,
-    ...more,
+    oldest,
   })
   const one = await feeding([sink])
   running.push(one)
@@ -80,11 +80,53 @@ test('what a receiver refuses three times is left out, and counted; the rest goe
 
 test('what is older than a day is left out, and counted', async () => {
   const sender = receiver()
-  const { one, missed } = await fed(sender, { now: () => Date.now() + 25 * 60 * 60_000 })
+  const { one, missed } = await fed(sender, () => Date.now() + 1000)
   await one.record('auth.failure', { user: 'a' })
   await until(() => one.feed.position === last(one))
   expect(sender.deliveries).toEqual([])
   expect(missed).toEqual(['1 older than a day when the receiver was back'])
+})
+
+describe('by a clock that jumps', () => {
+  const HOUR = 60 * 60_000
+  const clocks = { wall: 1e12, steady: 0 }
+  const pass = (ms: number) => {
+    clocks.wall += ms
+    clocks.steady += ms
+  }
+  const agesOf = () => new Ages({ now: () => clocks.wall, monotonic: () => clocks.steady })
+
+  test('forward, events of just before it are not too old, until a day later', () => {
+    const ages = agesOf()
+    pass(HOUR)
+    const before = clocks.wall
+    clocks.wall += 25 * HOUR
+    expect(ages.oldest()).toBeLessThan(before)
+    pass(23 * HOUR)
+    expect(ages.oldest()).toBeLessThan(before)
+    clocks.wall += 25 * HOUR
+    const second = clocks.wall
+    expect(ages.oldest()).toBeLessThan(before)
+    pass(25 * HOUR)
+    expect(ages.oldest()).toBe(second + HOUR)
+  })
+
+  test('back, a day is a day of the clock as it goes then', () => {
+    const ages = agesOf()
+    clocks.wall -= 25 * HOUR
+    expect(ages.oldest()).toBe(clocks.wall - 24 * HOUR)
+    clocks.wall += 25 * HOUR
+    expect(ages.oldest()).toBe(clocks.wall - 49 * HOUR)
+  })
+
+  test('a little each day, a day stays a day', () => {
+    const ages = agesOf()
+    for (let day = 0; day < 100; day++) {
+      pass(24 * HOUR)
+      clocks.wall += 2000
+      expect(ages.oldest()).toBe(clocks.wall - 24 * HOUR)
+    }
+  })
 })
 
 test('a receiver gets events together as far as it takes them so', async () => {

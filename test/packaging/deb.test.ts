@@ -12,7 +12,7 @@ import { buildDeb } from '../../packaging/deb.mjs'
 import { run } from '../peers/process.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
-const SLOW = { timeout: 240_000 }
+const SLOW = { timeout: 300_000 }
 const EPOCH = 1_780_000_000
 const PROGRAM = '#!/bin/sh\necho "$@"\n'
 

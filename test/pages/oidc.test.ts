@@ -53,7 +53,7 @@ beforeAll(async () => {
   })
   await must('/authdomains', { domain_name: 'corp', type: 'OIDC', external_auths: ['login'] })
   await must('/authdomains/corp/mappings', { user_group: 'staff', external_group: 'ops' })
-}, 60_000)
+}, 300_000)
 afterAll(() => Promise.all([h?.close(), peer?.stop()]))
 const delivered: number[] = []
 beforeEach(() => {

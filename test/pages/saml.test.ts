@@ -70,7 +70,7 @@ describeWithPeers('SAML at SimpleSAMLphp', ['php', 'simplesamlphp'], () => {
       await service('corp', {}),
       await service('crypt', { nameIdFormat: 'transient', isEncrypted: true, isResponseSigned: true }),
     ])
-  }, 120_000)
+  }, 300_000)
   afterAll(async () => {
     await Promise.all([h?.close(), idp?.stop()])
   })

@@ -15,7 +15,6 @@ import { layRsaHostKey } from './rsa-host-key.ts'
 import { layStartedData } from './started-data.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
-const READY_TIMEOUT_MS = 30_000
 const STOP_GRACE_MS = 10_000
 const BIND_ATTEMPTS = 3
 const QUIET = '--disable-warning=ExperimentalWarning'
@@ -172,7 +171,6 @@ async function startOnce(options: BrokerOptions): Promise<Broker> {
   try {
     daemon = await startDaemon(process.execPath, args, /^sallyport is ready$/m, {
       env,
-      timeout: READY_TIMEOUT_MS,
       grace: STOP_GRACE_MS,
     })
   } catch (error) {

@@ -67,9 +67,7 @@ export async function startChromium(): Promise<Browser> {
   // No request leaves this machine; it is noted before.
   const network = '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1'
   const args = [...flags, network, '--remote-debugging-port=0', `--user-data-dir=${folder}`, 'about:blank']
-  const daemon = await startDaemon(findProgram('chromium'), args, /DevTools listening on ws:\S+/, {
-    timeout: WAIT_MS,
-  })
+  const daemon = await startDaemon(findProgram('chromium'), args, /DevTools listening on ws:\S+/)
   const socket = new WebSocket(/DevTools listening on (ws:\S+)/.exec(daemon.log())?.[1] ?? '')
   await new Promise<void>((resolve, reject) => {
     socket.once('open', () => resolve())

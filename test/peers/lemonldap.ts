@@ -90,7 +90,7 @@ export async function layLemonLdap(): Promise<LemonLdap> {
         LLNG_DEFAULTCONFFILE: inside('lemonldap-ng.ini'),
         LEMONLDAP_ACCOUNTS: inside('accounts.json'),
       }
-      const options = { env, cwd: folder, timeout: 60_000 }
+      const options = { env, cwd: folder }
       daemon = await startDaemon(
         findProgram('plackup'),
         [...args, ...tls, program],

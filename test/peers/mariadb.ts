@@ -62,7 +62,6 @@ export async function startMariadb({ cert, key }: CertificateFiles): Promise<Mar
       ...[`--ssl-cert=${cert}`, `--ssl-key=${key}`],
     ],
     () => isListening(port),
-    { timeout: 20_000 },
   )
   return {
     port,

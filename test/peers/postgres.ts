@@ -102,7 +102,7 @@ async function serve(folder: string, settings: Readonly<Record<string, string>>)
         ...options.flatMap(([name, value]) => ['-c', `${name}=${value}`]),
       ]),
       /database system is ready to accept (read-only )?connections/,
-      { cwd: '/', timeout: 30_000 },
+      { cwd: '/' },
     )
   let daemon = await start()
   let halted: number[] = []
@@ -188,7 +188,7 @@ async function startStandby(of: number, settings: Readonly<Record<string, string
 /** Runs one of the server's programs to its end, as the owner of the folder's files. */
 async function asOwner(folder: string, program: ProgramName, args: string[]): Promise<void> {
   const prefix = await asOrdinaryUser(folder)
-  const done = await run(...withPrefix(prefix, findProgram(program), args), { timeout: 60_000, cwd: '/' })
+  const done = await run(...withPrefix(prefix, findProgram(program), args), { timeout: 300_000, cwd: '/' })
   if (done.code !== 0) throw new Error(`${program}: ${done.stderr}`)
 }
 

@@ -121,7 +121,6 @@ const PROGRAMS = {
   'swift-container-server': 'swift-container',
   'swift-object-server': 'swift-object',
   'swift-proxy-server': 'swift-proxy',
-  'swift-ring-builder': 'swift',
 } as const
 
 export type ProgramName = keyof typeof PROGRAMS

@@ -49,7 +49,7 @@ export async function pythonClient(
   const done = await run(findProgram('python3'), [script, library], {
     env: { ...home.env(), ...(agent !== undefined && { SSH_AUTH_SOCK: agent }), ...tickets },
     input,
-    timeout: 30_000,
+    timeout: 300_000,
   })
   if (done.code !== 0) throw new Error(`${library}: ${done.stderr}`)
   return JSON.parse(done.stdout) as PythonResult[]
@@ -80,7 +80,7 @@ export async function paramikoAnswers(
   const done = await run(findProgram('python3'), [script], {
     env: home.env(),
     input: JSON.stringify({ port, user, password, rounds, command }),
-    timeout: 30_000,
+    timeout: 300_000,
   })
   if (done.code !== 0) throw new Error(`paramiko: ${done.stderr}`)
   return JSON.parse(done.stdout) as AnswersResult

@@ -15,6 +15,8 @@ export interface SyslogMessage {
   procid: string
   facility: string
   severity: string
+  /** The message's own time (RFC 3339). */
+  reported: string
   via: 'udp' | 'tcp' | 'tls'
   text: string
   /** Structured data by its name, then by key. */
@@ -47,6 +49,7 @@ global(workDirectory="${folder}/work" parser.escapeControlCharactersOnReceive="o
 module(load="imudp")
 module(load="imtcp")
 module(load="mmpstrucdata")
+template(name="reported" type="string" string="%timereported:::date-rfc3339%")
 template(name="all" type="string" string="%$!all-json%\\n")
 ruleset(name="all") {
   action(type="mmpstrucdata" sd_name.lowercase="off")
@@ -56,6 +59,7 @@ ruleset(name="all") {
   set $!procid = $procid;
   set $!facility = $syslogfacility-text;
   set $!severity = $syslogseverity-text;
+  set $!reported = exec_template("reported");
   set $!via = $inputname;
   set $!text = $msg;
   action(type="omfile" file="${folder}/out.json" template="all" asyncWriting="off")

@@ -44,7 +44,7 @@ describeWithPeers('recordings that Swift has', SWIFT_PEERS, () => {
     direct = new S3Bucket({ ...settings, endpoint: swift.endpoint, secretKey })
     const secret = Secret.of(secretKey)
     bucket = new Bucket({ ...settings, endpoint: store.endpoint, secretKey: secret, prefix: '', rate: 0 })
-  }, 180_000)
+  }, 300_000)
   afterAll(async () => {
     direct?.close()
     await bucket?.close()
@@ -109,7 +109,7 @@ describeWithPeers('recordings that Swift has', SWIFT_PEERS, () => {
     })
     expect(existsSync(file)).toBe(false)
     expect(readdirSync(temporary)).toEqual([])
-  }, 120_000)
+  }, 300_000)
 
   test('wait for a store that cannot answer, of which there is one warning', async () => {
     await storedAway('s1', 'one\n')
@@ -129,5 +129,5 @@ describeWithPeers('recordings that Swift has', SWIFT_PEERS, () => {
       expect(failures).toHaveLength(1)
       await next.close()
     })
-  }, 120_000)
+  }, 300_000)
 })

@@ -170,7 +170,7 @@ describeWithPeers('uploads to Swift', SWIFT_PEERS, () => {
     await client.send(new CreateBucketCommand({ Bucket: BUCKET }))
     client.destroy()
     direct = new S3Bucket({ ...settings(swift.endpoint), secretKey: swift.secretKey })
-  }, 180_000)
+  }, 300_000)
   afterAll(async () => {
     direct?.close()
     await swift?.stop()
@@ -223,7 +223,7 @@ describeWithPeers('uploads to Swift', SWIFT_PEERS, () => {
         sha256: sha256(readFileSync(recording.file)),
       },
     ])
-  }, 120_000)
+  }, 300_000)
 
   test('a long file goes in parts; after a crash only those that are missing are sent', async () => {
     const content = randomBytes(2 * PART_LENGTH + 12345)
@@ -242,7 +242,7 @@ describeWithPeers('uploads to Swift', SWIFT_PEERS, () => {
       12345,
     ])
     expect(sha256((await objectOf(recording.keys.recording))!)).toBe(sha256(content))
-  }, 120_000)
+  }, 300_000)
 
   test('a completion whose answer was lost is none that failed', async () => {
     const recording = await recorded(randomBytes(PART_LENGTH + 5))
@@ -253,7 +253,7 @@ describeWithPeers('uploads to Swift', SWIFT_PEERS, () => {
     await isStored(recording)
     expect(lost).toBeGreaterThan(0)
     expect((await objectOf(recording.keys.recording))?.equals(readFileSync(recording.file))).toBe(true)
-  }, 120_000)
+  }, 300_000)
 
   test('a store that is away is told of once; sessions go on, and all of it is uploaded when it is back', async () => {
     const recordings: Recording[] = []
@@ -275,7 +275,7 @@ describeWithPeers('uploads to Swift', SWIFT_PEERS, () => {
     store.fault = () => undefined
     for (const recording of [...recordings, live]) await isStored(recording)
     expect(await database.store.uploads.waiting()).toBe(0)
-  }, 120_000)
+  }, 300_000)
 
   test('one that the store never takes holds up no other, and is told of by its name', async () => {
     const bad = await recorded(randomBytes(1000))
@@ -290,7 +290,7 @@ describeWithPeers('uploads to Swift', SWIFT_PEERS, () => {
     ])
     expect(await stateOf(bad)).toBe('waiting')
     expect(told('sink.down')).toEqual([])
-  }, 120_000)
+  }, 300_000)
 
   test('bytes that change on the way up are refused by the store, and sent again', async () => {
     const recording = await recorded(randomBytes(50_000))
@@ -301,7 +301,7 @@ describeWithPeers('uploads to Swift', SWIFT_PEERS, () => {
     await isStored(recording)
     expect(bent).toBe(2)
     expect((await objectOf(recording.keys.recording))?.equals(readFileSync(recording.file))).toBe(true)
-  }, 120_000)
+  }, 300_000)
 
   test('what reads back as something else is not stored: the file stays, and is sent again', async () => {
     const recording = await recorded(randomBytes(PART_LENGTH + 7))
@@ -322,7 +322,7 @@ describeWithPeers('uploads to Swift', SWIFT_PEERS, () => {
     isBad = false
     await until('the local file to go', () => !existsSync(recording.file))
     expect(told('recording.stored').at(-1)).toMatchObject({ result: 'success' })
-  }, 120_000)
+  }, 300_000)
 
   test('a file that was let go is read and verified from the bucket', async () => {
     const recording = await recorded(Buffer.alloc(0))
@@ -339,7 +339,7 @@ describeWithPeers('uploads to Swift', SWIFT_PEERS, () => {
     const verification = await verifyStream(bytesOf(entry, bucket))
     expect(verification).toMatchObject({ ok: true, digest: before.digest })
     expect(() => bytesOf(entry, undefined)).toThrow(/configure recordings.object_store/)
-  }, 120_000)
+  }, 300_000)
 
   test('a file is not let go while its copy is gone: it is uploaded once more', async () => {
     const recording = await recorded(randomBytes(1000))
@@ -352,7 +352,7 @@ describeWithPeers('uploads to Swift', SWIFT_PEERS, () => {
     expect(told('recording.stored').find(({ result }) => result === 'failure')?.reason).toContain('is gone')
     await until('the local file to go', () => !existsSync(recording.file))
     expect(await direct.size(recording.keys.recording)).toBe(1000)
-  }, 120_000)
+  }, 300_000)
 
   test('deleting a recording removes all that the bucket has of it, when the store is back too', async () => {
     const kept = await recorded(randomBytes(1000))
@@ -367,7 +367,7 @@ describeWithPeers('uploads to Swift', SWIFT_PEERS, () => {
     await until('the row to go', async () => (await stateOf(recording)) === undefined)
     expect(await keysBelow(recording.keys.folder)).toEqual([])
     expect(await keysBelow(kept.keys.folder)).toHaveLength(2)
-  }, 120_000)
+  }, 300_000)
 
   test('a recording that is deleted right after its end leaves no segments', async () => {
     const recording = await recorded(randomBytes(1000), { ended: false })
@@ -383,7 +383,7 @@ describeWithPeers('uploads to Swift', SWIFT_PEERS, () => {
     await until('the row to go', async () => (await stateOf(recording)) === undefined)
     expect(await keysBelow(recording.keys.folder)).toEqual([])
     expect(told('recording.stored')).toEqual([])
-  }, 60_000)
+  }, 300_000)
 
   test('a file that is gone before it was uploaded is told of once, and not tried for ever', async () => {
     const recording = await recorded(randomBytes(1000))
@@ -393,7 +393,7 @@ describeWithPeers('uploads to Swift', SWIFT_PEERS, () => {
     expect(told('recording.stored')).toMatchObject([
       { result: 'failure', reason: expect.stringContaining('nothing is tried any more') },
     ])
-  }, 60_000)
+  }, 300_000)
 
   test('credentials that the store refuses are told of without the secret', async () => {
     await recorded(randomBytes(1000))
@@ -401,7 +401,7 @@ describeWithPeers('uploads to Swift', SWIFT_PEERS, () => {
     await until('the event', () => told('sink.down').length > 0)
     expect(told('sink.down')[0]).toMatchObject({ reason: expect.stringContaining('403') })
     expect(JSON.stringify(events)).not.toContain('not-the-secret')
-  }, 60_000)
+  }, 300_000)
 
   test('over TLS the store has to be vouched for by the authority of the configuration', async () => {
     const names = [{ type: 7 as const, ip: '127.0.0.1' }]
@@ -428,7 +428,7 @@ describeWithPeers('uploads to Swift', SWIFT_PEERS, () => {
       message: expect.stringMatching(/self.signed certificate/i),
     })
     await Promise.all([vouched.close(), unknown.close(), tls.stop()])
-  }, 60_000)
+  }, 300_000)
 
   test('a probe puts, reads and deletes; it fails where one of these does not work', async () => {
     const bucket = bucketOf()
@@ -440,5 +440,5 @@ describeWithPeers('uploads to Swift', SWIFT_PEERS, () => {
     })
     await bucket.close()
     await expect(bucket.ask('size', { key: 'x' })).rejects.toMatchObject({ fault: 'unavailable' })
-  }, 60_000)
+  }, 300_000)
 })

@@ -19,6 +19,7 @@ const SYNTAX_TAGS: Readonly<Record<string, number>> = {
   SallyportText: 0x04,
   DateAndTime: 0x04,
   Integer32: 0x02,
+  SallyportBrokerState: 0x02,
   TruthValue: 0x02,
   Counter32: 0x41,
   Gauge32: 0x42,
@@ -46,8 +47,10 @@ function readable(): Map<string, { name: string; syntax: string }> {
 const series: Readonly<Record<string, Sample[]>> = {
   sallyport_sink_queued_messages: [{ labels: { sink: '0-log', receiver: 'log' }, value: 5 }],
   sallyport_certificate_expiry_timestamp_seconds: [{ labels: { listener: 'rdp' }, value: 1_899_999_999 }],
+  sallyport_broker_state: [{ labels: { broker: 3, state: 'unlinked' }, value: 1 }],
 }
-const objects = managedObjects(self, (metric) => series[metric] ?? [{ labels: {}, value: 1 }])
+const ofEach = [{ labels: { broker: 3, worker: 2 }, value: 1 }]
+const objects = managedObjects(self, (metric) => series[metric] ?? ofEach)
 const own = objects
   .map(({ name, instances }) => ({ place: name.join('.'), instances }))
   .filter(({ place }) => place.startsWith(OWN))
@@ -97,6 +100,14 @@ test('wrap as counters do, stop as gauges do, and fit their types', () => {
   expect(at('5.1', 2 ** 40)).toBe('420500ffffffff')
   expect(at('6.1', 2 ** 40)).toBe('4606010000000000')
   expect(at('1.4', 0)).toBe('020102')
+})
+
+test('have a row for each broker and each session worker, by its place', () => {
+  const at = (place: string) => own.find((object) => object.place === place)?.instances
+  expect(at('10.1.1.2')).toEqual([[[3], Buffer.from('020105', 'hex')]])
+  expect(at('10.1.1.3')).toEqual([[[3], Buffer.from('420101', 'hex')]])
+  expect(at('10.2.1.2')).toEqual([[[2], Buffer.from('020101', 'hex')]])
+  expect(valueAt(below('10.2.1.2'), () => undefined)).toEqual([])
 })
 
 test('count the days of a certificate down, below zero too', () => {

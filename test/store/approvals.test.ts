@@ -224,7 +224,7 @@ test('any sequence of steps, at two processes, with crashes between', async () =
     ),
     { numRuns: times(isOnPostgres() ? 8 : 25, 500) },
   )
-}, 120_000)
+}, 300_000)
 
 test('of those that wait, at most as many as the limits say', async () => {
   const create = () => temp.store.approvals.create(newApproval(estate, 1), { ofUser: 3, all: 5 })

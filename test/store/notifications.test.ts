@@ -78,6 +78,12 @@ test('a target is in a group by as much of its name as an event has', async () =
   })
   expect(await notifications.isTargetIn(retrieved, groups)).toBe(true)
   expect(await notifications.isTargetIn(place, groups)).toBe(false)
+  // The login of a session without a stored account is what the user typed.
+  const typed = { account: 'typed', device, service }
+  expect(await notifications.isTargetIn(typed, groups)).toBe(false)
+  await temp.store.targetGroups.update(estate.targetGroup.id, { interactiveServiceIds: [estate.service.id] })
+  expect(await notifications.isTargetIn(typed, groups)).toBe(true)
+  expect(await notifications.isTargetIn({ ...typed, service: 'another' }, groups)).toBe(false)
 })
 
 test('there are 64 at most', async () => {

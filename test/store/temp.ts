@@ -64,7 +64,7 @@ export async function temporaryStore(options: Options = {}): Promise<TemporarySt
 }
 
 async function sqlIn(path: string, text: string): Promise<Record<string, unknown>[]> {
-  const database = new DatabaseSync(path, { timeout: 10_000 })
+  const database = new DatabaseSync(path, { timeout: 300_000 })
   try {
     const statements = text.split(';').filter((one) => one.trim() !== '')
     return statements.map((one) => database.prepare(one).all()).at(-1) ?? []

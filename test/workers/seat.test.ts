@@ -432,7 +432,7 @@ describe('when the worker ends', () => {
   }
 
   test('a disk that hangs holds up neither its end nor that of its sessions', {
-    timeout: 30_000,
+    timeout: 300_000,
   }, async () => {
     const mine = await openedAt(seat, 'ops1')
     vi.spyOn(world.gate, 'appendRecording').mockImplementation(() => new Promise(() => undefined))

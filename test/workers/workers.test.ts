@@ -96,10 +96,14 @@ test('one that dies is replaced; its connections are closed, those of the other 
   const connect = await front('ssh', all)
   const [first, second] = [connect(), connect()]
   const [dying, living] = [await first.greeting(), await second.greeting()]
+  const busy = { isUp: true, sessions: 1, connections: 1, losses: 0 }
+  expect(all.figures).toMatchObject([busy, busy])
   process.kill(dying.pid, 'SIGKILL')
   await first.closed()
   await until('the loss', () => lost[0])
   expect(lost).toMatchObject([{ end: { pid: dying.pid, sessions: 1 }, early: 1 }])
+  const gone = { isUp: false, sessions: 0, connections: 0, residentBytes: Number.NaN, losses: 1 }
+  expect(all.figures).toContainEqual(gone)
   await until('the end of its session', async () =>
     (await world?.store.sessions.find(dying.more!))?.result === 'lost' ? true : undefined,
   )
@@ -107,6 +111,10 @@ test('one that dies is replaced; its connections are closed, those of the other 
   await second.echo('still here')
   await until('a replacement', () => (all.pids.length === 2 ? true : undefined), 20_000)
   expect(all.pids).not.toContain(dying.pid)
+  expect(all.figures.map(({ isUp, losses }) => [isUp, losses]).sort()).toEqual([
+    [true, 0],
+    [true, 1],
+  ])
   // The new one has fewest.
   expect(all.pids).toContain(await greeted(connect()))
 })

@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Audit, EventCode } from '../../audit/events/catalogue.ts'
 import type { EventFields } from '../../audit/events/fields.ts'
+import { wordsOfFullDisk } from '../../gate/away.ts'
 import { ApiError } from '../http/errors.ts'
 import { MAX_CHANGE_VALUE, MAX_CHANGES } from '../http/limits.ts'
 import type { ApiRequest, Caller } from './caller.ts'
@@ -22,7 +23,8 @@ export async function record(
     await audit.record(code, { ...clientOf(request), ...fields })
   } catch (error) {
     request.log.error({ err: error, code }, 'the audit log cannot be written')
-    throw new ApiError('audit_unavailable')
+    const message = wordsOfFullDisk(error)
+    throw new ApiError('audit_unavailable', message === undefined ? [] : [{ message }])
   }
 }
 

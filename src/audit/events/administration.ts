@@ -205,7 +205,7 @@ export const ADMINISTRATION = {
     severity: 'warning',
     trap: true,
     meaning:
-      'the configuration was read again; `changes` names the keys that differ, never their values. Receivers that it takes away have this event, too. With the result `failure` the old one stays',
+      'the configuration was read again; `changes` names the keys that differ, never their values. `reason` names those that wait for a restart. Receivers that it takes away have this event, too. With the result `failure` the old one stays',
     fields: ['object_type', 'object', 'changes', 'result', 'reason'],
     sentence: (f) =>
       f.result === 'failure'

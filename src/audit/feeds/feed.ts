@@ -10,8 +10,8 @@ import type { Piece, RecentRows } from './recent.ts'
 
 /** Number of rows read and sent at a time. */
 const ROWS_AT_A_TIME = 200
-/** Pause between two pieces while it catches up, since sessions share the event loop. */
-const CATCH_UP_PAUSE_MS = 20
+/** Longest pause between two pieces while it catches up. */
+const MAX_PAUSE_MS = 20
 const FIRST_BACK_OFF_MS = 1000
 const MAX_BACK_OFF_MS = 15_000
 /** Time that `close` waits for pending events. */
@@ -145,6 +145,7 @@ export class Feed {
       this.#wake = resolve
     })
     const { rows } = this.#options
+    const begun = performance.eventLoopUtilization()
     const piece = await line.wait(rows.after(this.#sent, ROWS_AT_A_TIME))
     if (!piece) {
       if (this.#isClosing) return false
@@ -162,7 +163,11 @@ export class Feed {
     this.#sent = piece.last
     this.#settle(this.#settled)
     const isFull = piece.last - piece.first + 1 >= ROWS_AT_A_TIME
-    if (isFull && this.#sent < rows.head) await line.wait(this.#pause(CATCH_UP_PAUSE_MS))
+    if (isFull && this.#sent < rows.head) {
+      // Sign-ins share the event loop: all feeds that catch up leave half of it free, however many they are.
+      const { active } = performance.eventLoopUtilization(begun)
+      await line.wait(this.#pause(Math.min(active, MAX_PAUSE_MS)))
+    }
     return true
   }
 

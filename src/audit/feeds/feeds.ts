@@ -92,10 +92,14 @@ export class Feeds {
     for (const tell of told) await tell()
   }
 
-  /** Drains the old receivers as far as they can be reached now, then feeds these. `begin`: as for `open`. */
+  /**
+   * Drains the receivers that are not among these as far as they can be reached now, then feeds these; those that it
+   * feeds already go on meanwhile. `begin`: as for `open`.
+   */
   async replace(sinks: readonly Sink[], begin = this.#rows.head): Promise<void> {
-    await this.#close()
-    for (const tell of await this.#begin(sinks, begin)) await tell()
+    const stays = ({ feed }: Fed) => sinks.includes(feed.sink)
+    await this.#close(this.#fed.filter((one) => !stays(one)))
+    for (const tell of await this.#begin(sinks, begin, this.#fed.filter(stays))) await tell()
   }
 
   /** The last known row. */
@@ -111,7 +115,7 @@ export class Feeds {
 
   async close(): Promise<void> {
     clearInterval(this.#looks)
-    await this.#close()
+    await this.#close(this.#fed)
     this.#fed = []
   }
 
@@ -121,9 +125,9 @@ export class Feeds {
     if (this.#rows.head > before) for (const { feed } of this.#fed) feed.wake()
   }
 
-  async #close(): Promise<void> {
+  async #close(left: readonly Fed[]): Promise<void> {
     await Promise.all(
-      this.#fed.map(async (fed) => {
+      left.map(async (fed) => {
         await fed.feed.close()
         await fed.writing
         fed.due?.()
@@ -132,12 +136,21 @@ export class Feeds {
     )
   }
 
-  /** Returns functions that report it. */
-  async #begin(sinks: readonly Sink[], begin: number): Promise<(() => Promise<void>)[]> {
+  /** `running`: those of these that are fed already. Returns functions that report it. */
+  async #begin(
+    sinks: readonly Sink[],
+    begin: number,
+    running: readonly Fed[] = [],
+  ): Promise<(() => Promise<void>)[]> {
     const told: (() => Promise<void>)[] = []
     const names = this.#positions.names()
     const fed: Fed[] = []
     for (const sink of sinks) {
+      const same = running.find(({ feed }) => feed.sink === sink)
+      if (same) {
+        fed.push(same)
+        continue
+      }
       const name = this.#positions.nameOf(
         `${sink.identity}${fed.filter((one) => one.feed.sink.identity === sink.identity).length || ''}`,
       )
@@ -174,7 +187,7 @@ export class Feeds {
     await this.#own({ ...owners, ...Object.fromEntries(known) })
     for (const name of gone) told.push(() => this.#forget(name))
     told.push(() => this.#own(owners))
-    for (const { feed } of fed) feed.start()
+    for (const one of fed) if (!running.includes(one)) one.feed.start()
     return told
   }
 

@@ -7,6 +7,8 @@ import type { StoredEvent } from '../chain.ts'
 import { EVENTS } from '../events/catalogue.ts'
 
 const MAX_RECENT = 500
+/** Full pieces from the database that are kept: receivers that catch up side by side read each once. */
+const MAX_PIECES = 4
 
 /** A piece of the log. */
 export interface Piece {
@@ -23,6 +25,7 @@ export class RecentRows {
   readonly #repository: Pick<AuditRepository, 'range' | 'last'>
   /** Consecutive rows without a gap. */
   #recent: StoredEvent[] = []
+  readonly #pieces = new Map<string, Promise<Piece | undefined>>()
   #head = 0
 
   constructor(repository: Pick<AuditRepository, 'range' | 'last'>) {
@@ -60,6 +63,27 @@ export class RecentRows {
       const last = events.at(-1)
       if (last) return { events, first: sequence + 1, last: last.sequence, unreadable: 0 }
     }
+    return await this.#stored(sequence, limit)
+  }
+
+  #stored(sequence: number, limit: number): Promise<Piece | undefined> {
+    const key = `${sequence} ${limit}`
+    const kept = this.#pieces.get(key)
+    if (kept) return kept
+    const read = this.#read(sequence, limit)
+    this.#pieces.set(key, read)
+    if (this.#pieces.size > MAX_PIECES) this.#pieces.delete(this.#pieces.keys().next().value!)
+    const forget = () => {
+      if (this.#pieces.get(key) === read) this.#pieces.delete(key)
+    }
+    // One that is not full may have more rows the next time.
+    read.then((piece) => {
+      if (piece === undefined || piece.last - piece.first + 1 < limit) forget()
+    }, forget)
+    return read
+  }
+
+  async #read(sequence: number, limit: number): Promise<Piece | undefined> {
     const rows = await this.#repository.range(sequence + 1, limit)
     const [begin] = rows
     const end = rows.at(-1)

@@ -21,6 +21,8 @@ const SETTLE_UNSEEN_MS = 30_000
 /** Interval of the checks whether all is acknowledged: the first, and the longest. */
 const FIRST_LOOK_MS = 2
 const MAX_LOOK_MS = 250
+/** Unacknowledged bytes from which on nothing more is sent: an acknowledgement may take tens of milliseconds. */
+const MAX_ON_THE_WAY = 1 << 20
 /** Time without acknowledgement after which a connection is closed. */
 const STALLED_MS = 120_000
 /** Time that `close` waits for the receiver's end of the stream. */
@@ -77,16 +79,32 @@ export function openStream(options: StreamOptions, listener: ConnectionListener)
   })
 }
 
+/** The end of a piece of messages in the stream. */
+interface Mark {
+  sequence: number
+  /** Bytes of messages up to here, without those that TLS adds. */
+  bytes: number
+}
+
+const START: Mark = { sequence: 0, bytes: 0 }
+
 class StreamCarrier implements Carrier {
   readonly #socket: Socket
   readonly #options: StreamOptions
   readonly #settling: Settling
   readonly #closed = Promise.withResolvers<void>()
-  /** Ends the wait for the current write. */
+  /** Ends the wait for the current write; and the one for room. */
   #written: () => void = () => undefined
+  #roomy: () => void = () => undefined
+  #sent = START
+  /** The last piece that the system has accepted; and the last one that is acknowledged. */
+  #accepted = START
+  #acknowledged = START
+  /** Accepted pieces that are not acknowledged. */
+  #marks: Mark[] = []
+  #isWatching = false
   #isOver = false
   #isClosing = false
-  #lastSent = 0
 
   constructor(socket: Socket, options: StreamOptions, listener: ConnectionListener) {
     this.#socket = socket
@@ -106,6 +124,7 @@ class StreamCarrier implements Carrier {
       this.#closed.resolve()
       // The callback of a destroyed socket may never be called.
       this.#written()
+      this.#roomy()
       listener.broken(reason)
     })
   }
@@ -113,21 +132,25 @@ class StreamCarrier implements Carrier {
   async send(messages: readonly Message[]): Promise<void> {
     const last = messages.at(-1)
     if (!last || this.#isOver) return
-    const socket = this.#socket
-    this.#lastSent = last.sequence
+    const parts = messages.flatMap(({ bytes }) => [Buffer.from(`${bytes.length} `), bytes])
+    const piece = Buffer.concat(parts)
+    const mark = { sequence: last.sequence, bytes: this.#sent.bytes + piece.length }
+    this.#sent = mark
+    if (!this.#isWatching) void this.#watch()
     // Not a race against the connection's end: each would leave its reactions there.
     await new Promise<void>((resolve) => {
       this.#written = resolve
-      socket.cork()
-      for (const { bytes } of messages) {
-        socket.write(`${bytes.length} `)
-        socket.write(bytes, bytes === last.bytes ? () => resolve() : undefined)
-      }
-      socket.uncork()
+      this.#socket.write(piece, (error) => {
+        if (!error) this.#accept(mark)
+        resolve()
+      })
     })
-    await this.#acknowledged()
+    if (this.#isFull() && !this.#isOver) {
+      await new Promise<void>((resolve) => {
+        this.#roomy = resolve
+      })
+    }
     if (this.#isOver) throw new Error('the connection is over')
-    this.#settling.sent(last.sequence)
   }
 
   async close(): Promise<void> {
@@ -135,7 +158,7 @@ class StreamCarrier implements Carrier {
     if (this.#isOver) return
     this.#isClosing = true
     // Acknowledged bytes count as received if the receiver ends the stream in order.
-    if (this.#lastSent > 0) this.#settling.sent(this.#lastSent)
+    if (this.#sent !== START) this.#settling.sent(this.#sent.sequence)
     socket.ref()
     const cancel = this.#options.after(CLOSE_MS, () => socket.destroy())
     socket.end()
@@ -143,22 +166,49 @@ class StreamCarrier implements Carrier {
     cancel()
   }
 
-  /** Resolves when the receiver's system has all written bytes, or the connection is closed. */
-  async #acknowledged(): Promise<void> {
+  #accept(mark: Mark): void {
+    this.#accepted = mark
+    this.#marks.push(mark)
+  }
+
+  #isFull(): boolean {
+    return this.#sent.bytes - this.#acknowledged.bytes > MAX_ON_THE_WAY
+  }
+
+  /** Follows what the receiver's system acknowledges, until it has all bytes or the connection is closed. */
+  async #watch(): Promise<void> {
     const { unacknowledged, after } = this.#options
-    if (!unacknowledged) return
+    this.#isWatching = true
     let before = Number.POSITIVE_INFINITY
     let stalled = 0
-    for (let wait = FIRST_LOOK_MS; !this.#isOver; wait = Math.min(2 * wait, MAX_LOOK_MS)) {
-      const left = unacknowledged(this.#socket)
-      if (!left) return
-      stalled = left < before ? 0 : stalled + wait
+    for (let wait = FIRST_LOOK_MS; ; wait = Math.min(2 * wait, MAX_LOOK_MS)) {
+      await new Promise<void>((resolve) => after(wait, resolve))
+      if (this.#isOver) return
+      const left = unacknowledged?.(this.#socket) ?? 0
+      const isMore = this.#settleBut(left)
+      if (this.#acknowledged === this.#sent) break
+      if (isMore) wait = FIRST_LOOK_MS
+      stalled = isMore || left < before ? 0 : stalled + wait
       before = left
       if (stalled >= STALLED_MS) {
         this.#socket.destroy(new Error(`the receiver takes nothing for ${STALLED_MS / 1000} s`))
         return
       }
-      await new Promise<void>((resolve) => after(wait, resolve))
     }
+    this.#isWatching = false
+  }
+
+  /**
+   * Settles the pieces of which nothing is among the last `left` bytes on their way, and returns whether there were
+   * any. TLS adds bytes to those that are counted here, so that a piece may settle later, and never earlier.
+   */
+  #settleBut(left: number): boolean {
+    const count = this.#marks.findLastIndex(({ bytes }) => this.#accepted.bytes - bytes >= left) + 1
+    const last = this.#marks.splice(0, count).at(-1)
+    if (!last) return false
+    this.#acknowledged = last
+    this.#settling.sent(last.sequence)
+    if (!this.#isFull()) this.#roomy()
+    return true
   }
 }

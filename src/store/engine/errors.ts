@@ -172,6 +172,14 @@ export function isUniqueViolation(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && UNIQUE_CODES.includes(error.errcode)
 }
 
+/** Returns true for an error about a full disk of the database, or one that it has caused. */
+export function isDiskFull(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  if (error instanceof StoreUnavailableError) return error.isFull
+  // SQLITE_FULL.
+  return ('errcode' in error && (Number(error.errcode) & 0xff) === 13) || isDiskFull(error.cause)
+}
+
 /** Returns true for SQLite's error about a lock of another process. */
 export function isLocked(error: unknown): boolean {
   // SQLITE_BUSY; its extended codes have it in their lowest byte.

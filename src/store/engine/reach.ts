@@ -5,6 +5,8 @@ export interface Away {
   since: number
   /** In words, without secrets. */
   reason: string
+  /** Set if it answers, and has no room on its disk. */
+  isFull?: true
 }
 
 export interface Reach {

@@ -148,7 +148,9 @@ export class PostgresReach implements Reach {
     } catch (error) {
       void this.#drop()
       const { message: reason } = error as Error
-      if (!this.#closing.signal.aborted && !this.away) this.#change({ since: this.#options.now(), reason })
+      const isFull = this.#isFull ? { isFull: true as const } : {}
+      if (!this.#closing.signal.aborted && !this.away)
+        this.#change({ since: this.#options.now(), reason, ...isFull })
     } finally {
       late.abort()
     }

@@ -71,7 +71,7 @@ describeWithPeers('passwords at a KDC', ['krb5kdc', 'kdb5_util', 'kadmin.local']
     oldKeytab = await kdc.keytab(SERVICE)
     keytab = await kdc.keytab(SERVICE)
     otherKeytab = await tcpOnly.keytab(SERVICE)
-  }, 60_000)
+  }, 300_000)
   afterAll(async () => {
     await Promise.all([kdc?.stop(), tcpOnly?.stop()])
   })

@@ -11,7 +11,7 @@ import { BEGIN, framesOf, inPieces, makeRoot, makeSigner, removeRoots, SESSION }
 
 afterAll(removeRoots)
 
-const LONG = { timeout: 240_000 }
+const LONG = { timeout: 300_000 }
 const signer = makeSigner()
 const pkcs8 = signer.key.export({ format: 'der', type: 'pkcs8' }).toString('base64')
 const options = { sign: signer.sign, trusted: [signer.raw], now: () => BEGIN + 60_000 }

@@ -6,7 +6,9 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { requireOwnDatabase } from '../../../src/broker/database.ts'
+import { clock } from '../../../src/commands/clock-check.ts'
 import type { Config } from '../../../src/config/config.ts'
+import { parseConfig } from '../../../src/config/load.ts'
 import { Secret } from '../../../src/model/secret.ts'
 import { SearchError } from '../../../src/search/grammar.ts'
 import { parse } from '../../../src/search/parser.ts'
@@ -54,6 +56,23 @@ describe('a database', () => {
       await database.sql(`select table_name || '.' || column_name as name from information_schema.columns
       where table_schema = 'public' and data_type = 'text' and collation_name is distinct from 'C'`)
     expect(columns).toEqual([])
+  })
+
+  it('whose server has another clock is named by the check', async () => {
+    const text = JSON.stringify({ database: { url: database.url } })
+    const config = parseConfig(text, join(folder, 'sallyport.yaml'), { env: {}, hostname: 'box' })
+    for (const [aheadMs, level] of [
+      [0, 'ok'],
+      [20_000, 'warning'],
+      [-20_000, 'warning'],
+      [600_000, 'error'],
+      [-600_000, 'error'],
+    ] as const) {
+      const found = (await clock(config, () => Date.now() + aheadMs)).at(-1)
+      expect(found).toMatchObject({ level, subject: 'clock' })
+      expect(found!.text).toMatch(/^\d+ ms apart from the clock of the database's server/)
+      expect(found!.text.endsWith(': keep both in step by NTP')).toBe(level !== 'ok')
+    }
   })
 
   it('with tables of others is refused and left alone', async () => {

@@ -72,7 +72,7 @@ describeWithPeers('the watch over a server', ['initdb', 'postgres'], () => {
       await standbys('')
       await reach.close()
     }
-  }, 60_000)
+  }, 300_000)
 
   test('without room for one statement is not away for the others', async () => {
     await server.sql('create database roomy')

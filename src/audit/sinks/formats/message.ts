@@ -41,9 +41,12 @@ export interface SyslogOrigin extends Maker {
   enterprise: number
 }
 
+const BEYOND_ASCII = /[^\x20-\x7e]/
+const ESCAPED = /["\\\]]/
+
 /** RFC 5424 6.3.3: only these three characters are escaped, by a backslash. */
 function escapeParameter(value: string): string {
-  return value.replace(/["\\\]]/g, '\\$&')
+  return ESCAPED.test(value) ? value.replace(/["\\\]]/g, '\\$&') : value
 }
 
 function shorten(fields: EventFields, limit: number): EventFields {
@@ -66,11 +69,12 @@ const BODIES: Readonly<Record<SyslogFormat, Body>> = {
 }
 
 function structured(event: StoredEvent, { enterprise }: SyslogOrigin): string {
-  const parameters = Object.entries(event.fields)
-    .map(([key, value]) => ` ${key}="${escapeParameter(String(value))}"`)
-    .join('')
+  let parameters = ''
+  for (const [key, value] of Object.entries(event.fields)) {
+    parameters += ` ${key}="${typeof value === 'string' ? escapeParameter(value) : value}"`
+  }
   const sentence = sentenceOf(event)
-  const mark = /^[\x20-\x7e]*$/.test(sentence) ? '' : '\ufeff'
+  const mark = BEYOND_ASCII.test(sentence) ? '\ufeff' : ''
   return `[${APP_NAME}@${enterprise} sequence="${event.sequence}"${parameters}] ${mark}${sentence}`
 }
 

@@ -75,7 +75,7 @@ describeWithPeers('Kerberos toward targets', PEERS, () => {
     await kdc.admin(`ktadd -k ${other} TERMSRV/other`)
     target = await startKerberosTarget(identity, { env: kdc.env, keytab: own })
     stranger = await startKerberosTarget(identity, { env: kdc.env, keytab: other })
-  }, 60_000)
+  }, 300_000)
   afterEach(() => {
     for (const close of closing.splice(0)) close()
   })

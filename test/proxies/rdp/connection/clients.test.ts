@@ -123,7 +123,7 @@ for (const { program, args, tls, input } of CLIENTS) {
         '/bin/sh',
         ['-c', `${input ? `echo ${input.trim()} | ` : ''}exec ${command}`],
         () => door.visits.some(({ painted }) => painted > 0),
-        { env: environment(), timeout: 20_000 },
+        { env: environment() },
       )
       const wanted = drawn()
       await shows(screen.display, (picture) => isNearly(picture, wanted))

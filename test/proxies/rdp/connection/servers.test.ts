@@ -83,7 +83,7 @@ describeWithPeers('xrdp as a target', DESKTOP_PEERS, () => {
       findProgram('xfreerdp'),
       [...args, '/sec:tls', '/rfx', '/gfx', '+clipboard'],
       () => updates.includes(UPDATE.bitmap),
-      { env: { PATH: process.env.PATH, HOME: user.home, DISPLAY: screen.display }, timeout: 20_000 },
+      { env: { PATH: process.env.PATH, HOME: user.home, DISPLAY: screen.display } },
     )
     // xterm's white background.
     await shows(screen.display, ({ rgb }) => rgb.readUIntBE((300 * 800 + 200) * 3, 3) === 0xffffff)
@@ -154,7 +154,7 @@ describeWithPeers('xrdp as a target', DESKTOP_PEERS, () => {
       findProgram('xfreerdp'),
       [...args, '/sec:tls', '+clipboard', '/smartcard', '/dynamic-resolution'],
       () => updates.includes(UPDATE.bitmap),
-      { env, timeout: 20_000 },
+      { env },
     )
     const soFar = () => `${JSON.stringify(heard)} ${String(errors)} ${client?.log()}`
     const happens = (...event: unknown[]) =>
@@ -226,7 +226,6 @@ describeWithPeers('FreeRDP’s shadow as a target', [...SHADOW_PEERS, ...SCREEN_
         () => updates.includes(UPDATE.bitmap),
         {
           env: { PATH: process.env.PATH, HOME: '/nonexistent', DISPLAY: screen.display },
-          timeout: 20_000,
         },
       )
       await paint(shared.display, colours(depth))

@@ -101,7 +101,7 @@ function begin(
   closing.push(() => rmSync(home, { recursive: true, force: true }))
   const env = { PATH: process.env.PATH, HOME: home, DISPLAY: screen.display, LANG: 'C.UTF-8' }
   const command = [findProgram(program), ...args].map((word) => `'${word}'`).join(' ')
-  return startDaemon('/bin/sh', ['-c', `echo yes | exec ${command}`], isThere, { env, timeout: 20_000 })
+  return startDaemon('/bin/sh', ['-c', `echo yes | exec ${command}`], isThere, { env })
 }
 
 const CLIENTS = {

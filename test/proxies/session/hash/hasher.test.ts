@@ -36,7 +36,7 @@ describe('streams that are hashed by the thread', () => {
       }),
       { numRuns: 60 },
     )
-  }, 60_000)
+  }, 300_000)
 
   test('are told to wait by their own amount, and to go on', async () => {
     let drained = 0

@@ -208,7 +208,7 @@ describeWithPeers('a rebuilt SCP command', ['busybox', 'zsh', 'fish', 'tcsh'], (
       { numRuns: 250 },
     )
     expect(seen).toBeGreaterThan(20)
-  }, 120_000)
+  }, 300_000)
 
   it('holds nothing that any shell makes something of, but for globs of a download and the home folder', () => {
     let seen = 0

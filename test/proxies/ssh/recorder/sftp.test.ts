@@ -44,7 +44,7 @@ describe('real SFTP clients', () => {
         `cp ${small.path} ${shop.path('copied')}`,
       ].join('\n'),
     }))
-  }, 60_000)
+  }, 300_000)
   afterAll(() => shop.clean())
 
   it('gives each file of an OpenSSH session its size and hash', () => {
@@ -127,7 +127,7 @@ describe('real SFTP clients', () => {
       { numRuns: 12 },
     )
     expect(inspect(session, () => 1).frames).toEqual(whole)
-  }, 60_000)
+  }, 300_000)
 
   it('follows scp, which speaks SFTP', async () => {
     const up = await shop.capture((ssh) => ({
@@ -144,7 +144,7 @@ describe('real SFTP clients', () => {
     expect(inspect(down).transfers).toEqual([
       { path: big.path, direction: 'down', size: big.size, sha256: big.sha256, result: 'ok' },
     ])
-  }, 60_000)
+  }, 300_000)
 
   it('follows lftp, which keeps many requests open', async () => {
     const capture = await shop.capture((ssh) => ({
@@ -167,7 +167,7 @@ describe('real SFTP clients', () => {
     expect(transfers).toContainEqual(
       expect.objectContaining({ direction: 'up', size: big.size, sha256: big.sha256, result: 'ok' }),
     )
-  }, 60_000)
+  }, 300_000)
 
   it('follows paramiko, which asks for a whole file at once', async () => {
     const script = shop.path('client.py')
@@ -199,7 +199,7 @@ server.wait()
       { path: big.path, direction: 'down', size: big.size, sha256: big.sha256, result: 'ok' },
       { path: 'paramiko-put', direction: 'up', size: big.size, sha256: big.sha256, result: 'ok' },
     ])
-  }, 60_000)
+  }, 300_000)
 })
 
 describe('answers that are short or overtake each other', () => {

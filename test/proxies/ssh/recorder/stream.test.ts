@@ -105,7 +105,7 @@ describe('a real git', () => {
     expectByOperation(second, 'git-upload-pack', bare)
     const archive = await git('archive', `--remote=ssh://x${bare}`, '-o', shop.path('a.tar'), 'main')
     expectByOperation(archive, 'git-upload-archive', bare)
-  }, 60_000)
+  }, 300_000)
 })
 
 describe('a stream that begins otherwise', () => {

@@ -110,7 +110,7 @@ describe('real programs on a real terminal', () => {
     ])
     expect(withheld(notes)).toBe('Sup3rSecret\rPw0\r'.length)
     for (const seed of [1, 2, 3]) expect(lines(inspect(capture, pieceSizes(seed, 4)))).toEqual(lines(notes))
-  }, 60_000)
+  }, 300_000)
 
   it('give the lines that the terminal itself echoed', () => {
     const capture = type(
@@ -124,7 +124,7 @@ describe('real programs on a real terminal', () => {
       'cat; exit 0',
     )
     expect(lines(inspect(capture))[0]).toBe('a\tb xy\x7f\x7fz\r')
-  }, 60_000)
+  }, 300_000)
 
   it('give nothing of what python reads as a password', () => {
     const capture = type(
@@ -139,7 +139,7 @@ describe('real programs on a real terminal', () => {
     const notes = inspect(capture)
     expect(lines(notes)).toEqual(['root\r'])
     expect(withheld(notes)).toBe(8)
-  }, 60_000)
+  }, 300_000)
 })
 
 describe('input is kept', () => {

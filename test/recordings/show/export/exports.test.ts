@@ -250,7 +250,7 @@ describeWithPeers('a browser', ['chromium'], () => {
     return page.stdout
   }
 
-  test('shows the page offline, at the second that the address names', { timeout: 120_000 }, async () => {
+  test('shows the page offline, at the second that the address names', { timeout: 300_000 }, async () => {
     const path = await file({ format: 'html', channel: 4 })
     const dom = await shown('#t=63', path)
     expect(dom).toContain('<title>Session 01JD0000000000000000000001</title>')

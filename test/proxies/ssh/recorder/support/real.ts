@@ -48,7 +48,7 @@ export class Workshop {
       cwd: this.folder,
       env: { PATH: process.env['PATH'] ?? '', HOME: this.folder, LC_ALL: 'C.UTF-8', ...env },
       stdio: ['pipe', 'pipe', 'pipe'],
-      timeout: 60_000,
+      timeout: 300_000,
     })
     const said: Buffer[] = []
     child.stdout.on('data', (data: Buffer) => said.push(data))
