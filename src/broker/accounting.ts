@@ -53,11 +53,6 @@ export class Accounting {
     return await this.#kept.of(await this.#accounting(), (auth) => this.#sinkOf(auth))
   }
 
-  /** Whether the objects differ from those that the receivers were made of. */
-  async hasChanged(): Promise<boolean> {
-    return !this.#kept.areOf(await this.#accounting())
-  }
-
   async #accounting(): Promise<Accountable[]> {
     const { items } = await this.#deps.store.externalAuths.list()
     return items.filter((auth): auth is Accountable => {

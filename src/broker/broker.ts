@@ -913,8 +913,8 @@ export class Broker {
   #lookAtReceivers(): void {
     const looked = this.#reloading.then(async () => {
       if (this.#isLeaving || this.#parts.store.reach.away) return
-      if (!(await this.#accounting.hasChanged()) && !(await this.#notifications.hasChanged())) return
-      await this.#feeds.replace(await this.#withStored(this.#configured))
+      const sinks = await this.#withStored(this.#configured)
+      if (!this.#feeds.areOf(sinks)) await this.#feeds.replace(sinks)
     })
     this.#reloading = looked.catch((error: Error) => this.#onReceiverError(error))
   }
@@ -949,8 +949,8 @@ export class Broker {
       // force.
       config = read()
       configured = await this.#sinksOf(config)
-      change = await this.#prepareReload(config)
       sinks = await this.#withStored(configured)
+      change = await this.#prepareReload(config)
     } catch (error) {
       const { message: reason } = error as Error
       await this.#audit.record('config.reload', { ...told, result: 'failure', reason })

@@ -18,9 +18,4 @@ export class KeptSinks {
     this.#sinks = new Map(made)
     return made.map(([, sink]) => sink)
   }
-
-  /** Returns whether there are receivers of exactly these. */
-  areOf(origins: readonly unknown[]): boolean {
-    return origins.length === this.#sinks.size && origins.every((one) => this.#sinks.has(JSON.stringify(one)))
-  }
 }

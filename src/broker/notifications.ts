@@ -53,11 +53,6 @@ export class Notifications {
     return await this.#kept.of(await this.#origins(), ({ notification }) => this.#sinkOf(notification))
   }
 
-  /** Returns whether the objects differ from those that the receivers were made of. */
-  async hasChanged(): Promise<boolean> {
-    return !this.#kept.areOf(await this.#origins())
-  }
-
   /** Sends one event, whatever the notification chooses. */
   async try(notification: Notification, event: AuditEvent): Promise<Trial> {
     if (!this.#trials.take(notification.id, performance.now())) return undefined

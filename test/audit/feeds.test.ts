@@ -205,6 +205,9 @@ describe('a receiver', () => {
     expect(comes.received).toEqual([])
     for (const drain of drained) drain()
     await replaced
+    expect(one.feeds.areOf([stays, comes])).toBe(true)
+    expect(one.feeds.areOf([stays])).toBe(false)
+    expect(one.feeds.areOf([stays, stuck])).toBe(false)
     await one.record('service.stop')
     await until(() => stays.received.length === last(one) && comes.sequences.at(-1) === last(one))
     expect(stays.sequences).toEqual(upTo(last(one)))

@@ -422,6 +422,8 @@ describeWithPeers('events', PEERS, () => {
     expect(await figureOf('SessionRefused.ssh')).toBe(String(denied.length))
     expect(await figureOf('CheckoutsRefused.0')).toBe('1')
     expect(await figureOf('SinkType.4')).toBe('snmp')
+    expect(await figureOf('NodeState.1')).toBe('serving')
+    expect(await figureOf('WorkerUp.1')).toBe('true')
     expect(Number(await figureOf('CertificateDays.https'))).toBeGreaterThan(30)
   })
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { ControlClient } from '../../src/control/client.ts'
-import { type Broker, startBroker } from '../peers/broker.ts'
+import { type Broker, metricsOf, startBroker } from '../peers/broker.ts'
 import { ssh, sshTerminal } from '../peers/openssh.ts'
 import { describeWithPeers } from '../peers/program.ts'
 import type { Terminal } from '../peers/terminal.ts'
@@ -84,6 +84,15 @@ describeWithPeers('a broker that replaces another', ['sshd', 'ssh'], () => {
     expect(readFileSync(join(dataFolder, 'sallyport.pid'), 'utf8')).toBe(`${broker.pid}\n`)
     expect(existsSync(`/proc/${old.pid}`)).toBe(true)
     expect((await current(broker)).map(({ id }) => id)).toEqual([first!.id])
+    const nodes = (await metricsOf(broker)).match(/^sallyport_(broker|worker_(up|sessions)).*/gm)
+    expect(nodes).toEqual([
+      'sallyport_broker_sessions{broker="1"} 0',
+      'sallyport_broker_sessions{broker="2"} 1',
+      'sallyport_broker_state{broker="1",state="serving"} 1',
+      'sallyport_broker_state{broker="2",state="replaced"} 1',
+      'sallyport_worker_up{worker="1"} 1',
+      'sallyport_worker_sessions{worker="1"} 0',
+    ])
     expect(await ssh(bastion.home, bastion.login(), ['echo second'])).toMatchObject({ stdout: 'second\n' })
     expect(eventsIn(broker.log())).toContainEqual(
       expect.objectContaining({
@@ -96,6 +105,7 @@ describeWithPeers('a broker that replaces another', ['sshd', 'ssh'], () => {
     expect(await terminal.exit()).toBe(0)
     expect(await old.ended).toBe(0)
     expect(controlSockets()).toEqual(['control.sock'])
+    await until('the end of its figures', async () => !(await metricsOf(broker)).includes('broker="2"'))
     expect(await closed(broker, first!.id)).toMatchObject({
       result: 'success',
       recording: { state: 'sealed' },

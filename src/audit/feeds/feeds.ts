@@ -92,6 +92,11 @@ export class Feeds {
     for (const tell of told) await tell()
   }
 
+  /** Returns whether it feeds these receivers, in this order. */
+  areOf(sinks: readonly Sink[]): boolean {
+    return sinks.length === this.#fed.length && this.#fed.every(({ feed }, i) => feed.sink === sinks[i])
+  }
+
   /**
    * Drains the receivers that are not among these as far as they can be reached now, then feeds these; those that it
    * feeds already go on meanwhile. `begin`: as for `open`.
