@@ -114,6 +114,24 @@ describeWithPeers('a client that comes', PEERS, () => {
     ['rlogin', (words) => byTerminal(RLOGIN_CLIENTS[0]!, words)],
   ]
 
+  /** Sign-ins end with these words; `begin` is what no line break parts. */
+  function refusesSignIns(words: string, begin: string): void {
+    test.each(AT_TEXT)('reads why: %s', async (_, come) => {
+      expect(await come(words)).toContain(words)
+    })
+
+    test('reads why: a VNC viewer', async () => {
+      const viewer = await byViewer(bastion.login().user)
+      await viewer.ended
+      expect(viewer.log()).toContain(begin)
+    })
+
+    test('reads why: an RDP client', async () => {
+      await byRdp(bastion.login().user)
+      await reads(begin, 1)
+    })
+  }
+
   describe.skipIf(disk.path === undefined)(`while the disk is full${disk.why}`, () => {
     beforeAll(async () => {
       const { broker } = bastion
@@ -155,20 +173,7 @@ describeWithPeers('a client that comes', PEERS, () => {
       await until('the outage', () => bastion.broker.log().includes('"the database cannot be used"'))
     })
 
-    test.each(AT_TEXT)('reads why: %s', async (_, come) => {
-      expect(await come(AWAY)).toContain(BEGIN)
-    })
-
-    test('reads why: a VNC viewer', async () => {
-      const viewer = await byViewer(bastion.login().user)
-      await viewer.ended
-      expect(viewer.log()).toContain(BEGIN)
-    })
-
-    test('reads why: an RDP client', async () => {
-      await byRdp(bastion.login().user)
-      await reads(BEGIN, 1)
-    })
+    refusesSignIns(AWAY, BEGIN)
 
     test('leaves a log that tells of the outage once', () => {
       const said = bastion.broker
@@ -205,20 +210,7 @@ describeWithPeers('a client that comes', PEERS, () => {
       fill(dataDisk.path!)
     })
 
-    test.each(AT_TEXT)('reads why: %s', async (_, come) => {
-      expect(await come(STORE_FULL)).toContain(STORE_FULL)
-    })
-
-    test('reads why: a VNC viewer', async () => {
-      const viewer = await byViewer(bastion.login().user)
-      await viewer.ended
-      expect(viewer.log()).toContain(STORE_FULL_BEGIN)
-    })
-
-    test('reads why: an RDP client', async () => {
-      await byRdp(bastion.login().user)
-      await reads(STORE_FULL_BEGIN, 1)
-    })
+    refusesSignIns(STORE_FULL, STORE_FULL_BEGIN)
 
     test('reads why: at the API', async () => {
       expect(await bastion.broker.api('POST', '/usergroups', { group_name: 'more' })).toMatchObject({
