@@ -11,7 +11,7 @@ import { ALL_RIGHTS, type Bastion, startBastion } from './bastion.ts'
 
 const MEBIBYTE = 1024 * 1024
 /** The most that one stopped session may add to the broker's memory. */
-const ALLOWED_GROWTH = 32 * MEBIBYTE
+const ALLOWED_GROWTH = 64 * MEBIBYTE
 /** Milliseconds in which the target could send more than that if nothing bounded the broker. */
 const WATCH_MS = 4_000
 
