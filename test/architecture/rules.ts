@@ -735,6 +735,7 @@ export const TIERS: readonly Tier[] = [
           'src/search',
           'src/store',
           'src/store/copy',
+          'src/threads',
           'src/vault',
         ],
       },
