@@ -1,14 +1,13 @@
 /** The hashing thread: SHA-256 of many streams. */
 import { createHash, type Hash } from 'node:crypto'
-import { setPriority } from 'node:os'
 import { parentPort } from 'node:worker_threads'
+import { giveWay } from '../../../src/threads/priority.ts'
 import type { FromHasher, ToHasher } from './messages.ts'
 
 /** A nice value, 19 at most: on a busy machine keystrokes come before hashes of files. */
 const NICENESS = 10
 
-// On Linux 0 is the calling thread (setpriority(2), C library/kernel differences), elsewhere the whole process.
-if (process.platform === 'linux') setPriority(0, NICENESS)
+giveWay(NICENESS)
 
 const hashes = new Map<number, Hash>()
 

@@ -2,9 +2,9 @@
  * The thread that uses the bucket, so that reading, hashing, signing and TLS do not burden the relay's
  * thread.
  */
-import { setPriority } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
+import { giveWay } from '../../../src/threads/priority.ts'
 import { BucketError } from './error.ts'
 import { segmentKey } from './keys.ts'
 import type { FromThread, Operation, Operations, ThreadData, ToThread } from './messages.ts'
@@ -15,8 +15,7 @@ import { Transfer } from './transfer.ts'
 /** Of 19: on a busy machine, users' input takes precedence over copies of files. */
 const NICENESS = 10
 
-// On Linux 0 is the calling thread (setpriority(2), C library/kernel differences), elsewhere the whole process.
-if (process.platform === 'linux') setPriority(0, NICENESS)
+giveWay(NICENESS)
 
 const { settings, rate } = workerData as ThreadData
 const bucket = new S3Bucket(settings)
