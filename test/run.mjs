@@ -81,7 +81,10 @@ async function runAll() {
   return withSecond(first, second)
 }
 
-for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => running.forEach((child) => child.kill(signal)))
+function stop(signal) {
+  for (const child of running) child.kill(signal)
+}
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, stop)
 
 const args = process.argv.slice(2)
 if (args.length === 0) {
