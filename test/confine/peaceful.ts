@@ -31,7 +31,7 @@ async function talk(): Promise<string> {
 async function think(): Promise<unknown> {
   // A thread steps back for the main one, as that of hashes does.
   const code = `const t = require('node:worker_threads')
-require('node:os').setPriority(0, 10)
+require('node:os').setPriority(0, 19)
 t.parentPort.postMessage(6 * 7)`
   const worker = new Worker(code, { eval: true })
   const [result] = await once(worker, 'message')

@@ -104,6 +104,10 @@ test(
       `cd ${place}`,
       `mkdir upper work merged`,
       `mount -t overlay -o lowerdir=/,upperdir=upper,workdir=work overlay merged`,
+      // A copy: other tests make users meanwhile, and their locks would be seen here.
+      `cp -a /etc etc`,
+      `rm -f etc/*.lock`,
+      `mount --bind etc merged/etc`,
       `cp ${deb('1.0.0', 'old')} merged/old.deb`,
       `cp ${deb('1.0.1', 'new')} merged/new.deb`,
       `mount -t tmpfs tmpfs merged/run`,

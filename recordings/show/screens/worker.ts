@@ -1,14 +1,13 @@
 /** The thread that draws the screens of watched sessions. */
-import { setPriority } from 'node:os'
 import { parentPort } from 'node:worker_threads'
+import { giveWay } from '../../../src/threads/priority.ts'
 import { type FollowedFrame, RecordingFollower } from './follower.ts'
 import type { FromDrawer, ToDrawer } from './messages.ts'
 
 /** Of 19: users of a session take precedence over viewers. */
 const NICENESS = 5
 
-// On Linux 0 is the calling thread (setpriority(2), C library/kernel differences), elsewhere the whole process.
-if (process.platform === 'linux') setPriority(0, NICENESS)
+giveWay(NICENESS)
 
 interface Followed {
   follower: RecordingFollower
