@@ -118,7 +118,7 @@ describeWithPeers('a target that floods', PEERS, () => {
   })
 
   test('at whoever exports what it has sent', LONG, async () => {
-    const most = 96 * 2 ** 20
+    const most = 48 * 2 ** 20
     // Zeros: a few KiB on disk become the whole again when they are read.
     const before = (await bastion.closedSessions()).length
     const flooded = await ssh(bastion.home, bastion.login(), [`head -c ${most} /dev/zero | tr '\\0' x`])
