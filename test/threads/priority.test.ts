@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { giveWay } from '../../src/threads/priority.ts'
+import { giveWay, letGiveWay, type Priorities } from '../../src/threads/priority.ts'
 
 test.each([
   { had: 0, gets: 10 },
@@ -7,17 +7,19 @@ test.each([
   // As with Nice=19 in the unit: only root may raise a priority.
   { had: 19, gets: 19 },
 ])(
-  'a thread of niceness $had that gives way has $gets, and its priority is never raised',
+  'a thread or program of niceness $had that gives way has $gets, and its priority is never raised',
   ({ had, gets }) => {
-    let present = had
-    giveWay(10, {
-      getPriority: () => present,
-      setPriority(thread, niceness) {
-        expect(thread).toBe(0)
-        if (niceness <= present) throw new Error('EACCES')
-        present = niceness
+    const present = new Map([0, 42].map((target) => [target, had]))
+    const system: Priorities = {
+      getPriority: (target) => present.get(target)!,
+      setPriority(target, niceness) {
+        if (niceness <= present.get(target)!) throw new Error('EACCES')
+        present.set(target, niceness)
       },
-    })
-    expect(present).toBe(gets)
+    }
+    giveWay(10, system)
+    expect([...present.values()]).toEqual([gets, had])
+    letGiveWay(42, 10, system)
+    expect([...present.values()]).toEqual([gets, gets])
   },
 )

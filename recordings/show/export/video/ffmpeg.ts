@@ -3,8 +3,8 @@
 import type { Buffer } from 'node:buffer'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { accessSync, constants, statSync } from 'node:fs'
-import { setPriority } from 'node:os'
 import { delimiter, join } from 'node:path'
+import { letGiveWay } from '../../../../src/threads/priority.ts'
 import { type Film, RATE } from './film.ts'
 
 export type VideoFormat = 'mp4' | 'webm'
@@ -77,7 +77,7 @@ export async function* exportVideo(
     child.on('error', (error) => resolve(error.message))
     child.on('close', (code, signal) => resolve(code ?? signal ?? 'nothing'))
   })
-  if (child.pid !== undefined) setPriority(child.pid, NICENESS)
+  if (child.pid !== undefined) letGiveWay(child.pid, NICENESS)
   let complaint = ''
   child.stderr.on('data', (data: Buffer) => {
     complaint = (complaint + data).slice(-MAX_COMPLAINT)
