@@ -4,7 +4,7 @@ import { ENGINE } from './test/peers/databases.ts'
 import { ALSO_ON_POSTGRES, filesOf, type ProjectName } from './test/projects.ts'
 import { LongestFirst } from './test/sequence.ts'
 
-/** Hundreds of its tests drive real programs. Half of their time is waiting: four files for two processors. */
+/** Hundreds of its tests drive real programs, and wait for them: three files for two processors; a fourth makes all slower. */
 const driving = (name: ProjectName, { isolate = false } = {}) => ({
   extends: true as const,
   test: {
@@ -13,7 +13,7 @@ const driving = (name: ProjectName, { isolate = false } = {}) => ({
     globalSetup: ['test/peers/global-setup.ts'],
     // Loading what a hundred files import once for each of them took minutes.
     isolate,
-    maxWorkers: 4,
+    maxWorkers: 3,
     sequence: { groupOrder: 1 },
     // Brokers that a test starts give their proxies copies of what the gate says, as another process would get them.
     env: { [GATE_COPIES]: '1' },
@@ -52,7 +52,7 @@ export default defineConfig({
           ...ALSO_ON_POSTGRES,
           globalSetup: ['test/peers/global-setup.ts', 'test/peers/postgres-setup.ts'],
           isolate: false,
-          maxWorkers: 4,
+          maxWorkers: 3,
           sequence: { groupOrder: 1 },
           env: { [GATE_COPIES]: '1', [ENGINE]: 'postgres' },
         },
