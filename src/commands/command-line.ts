@@ -3,7 +3,7 @@
  * code: 1 for an error, 2 for wrong usage.
  */
 import { parseArgs } from 'node:util'
-import { closest, distance } from 'fastest-levenshtein'
+import { nearest } from '../config/nearest.ts'
 import { COMMANDS, commandsNamed, isCommand, usage } from './all.ts'
 import { type Command, UsageError } from './command.ts'
 import { configPath } from './config-path.ts'
@@ -61,7 +61,7 @@ async function run(name: string | undefined, args: string[], { out }: Pick<Outpu
 /** Returns the name of a command. Throws UsageError if there is none of that name. */
 function known(name: string): string {
   if (isCommand(name)) return name
-  throw new UsageError(`there is no command ${JSON.stringify(name)}${nearest(name, Object.keys(COMMANDS))}`)
+  throw new UsageError(`there is no command ${JSON.stringify(name)}${meant(name, Object.keys(COMMANDS))}`)
 }
 
 /** Returns whether help is asked for: behind `--` the words are of another program. */
@@ -71,9 +71,9 @@ function asksForHelp(args: readonly string[]): boolean {
 }
 
 /** Returns the end of an error's text: the known word that is nearest, if one is near. */
-function nearest(word: string, words: readonly string[]): string {
-  const near = closest(word, words)
-  return distance(word, near) * 2 <= Math.max(word.length, near.length) ? `: did you mean ${near}?` : ''
+function meant(word: string, words: readonly string[]): string {
+  const near = nearest(word, words)
+  return near === undefined ? '' : `: did you mean ${near}?`
 }
 
 function parse(name: string, command: Command, args: string[]) {
@@ -90,6 +90,6 @@ function parse(name: string, command: Command, args: string[]) {
     const [, unknown] = /^Unknown option '([^']*)'/.exec(message) ?? []
     if (unknown === undefined) throw new UsageError(message)
     const options = optionsOf(command).map(([option]) => `--${option}`)
-    throw new UsageError(`${name} has no option ${JSON.stringify(unknown)}${nearest(unknown, options)}`)
+    throw new UsageError(`${name} has no option ${JSON.stringify(unknown)}${meant(unknown, options)}`)
   }
 }

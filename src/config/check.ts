@@ -3,9 +3,10 @@
  * wrote the file. TypeBox decides whether a single value fits; the walk around it finds unknown keys, keys
  * and values of later releases, and names the expected value.
  */
-import { closest, distance } from 'fastest-levenshtein'
+import { closest } from 'fastest-levenshtein'
 import type { TSchema } from 'typebox'
 import Value from 'typebox/value'
+import { nearest } from './nearest.ts'
 
 export interface Problem {
   path: (string | number)[]
@@ -116,12 +117,9 @@ class Checker {
 
   #unknown(path: (string | number)[], siblings: string[]): void {
     const key = String(path.at(-1))
-    const near = siblings.length > 0 ? closest(key, siblings) : ''
-    const prefix = path.slice(0, -1)
+    const near = nearest(key, siblings)
     const suggestion =
-      near !== '' && distance(key, near) * 2 <= Math.max(key.length, near.length)
-        ? pathText([...prefix, near])
-        : closest(generic(path), this.known)
+      near === undefined ? closest(generic(path), this.known) : pathText([...path.slice(0, -1), near])
     this.problems.push({ path, message: `unknown key; the nearest known one is ${suggestion}` })
   }
 

@@ -9,6 +9,8 @@ import type { LookupAddress, LookupAllOptions } from 'node:dns'
 const SLOW_MS = 1000
 /** Names that are known to be quick: as many as there are notifications, and names that were tried. */
 const MAX_QUICK = 200
+/** Names that are looked up or wait for that: new notifications can be tried faster than bad name servers give up. */
+const MAX_PENDING = 200
 
 export interface LookupsOptions {
   lookup: (host: string, options: LookupAllOptions) => Promise<LookupAddress[]>
@@ -28,11 +30,14 @@ export class Lookups {
     this.#options = options
   }
 
-  /** Rejects as the resolver does. */
+  /** Rejects as the resolver does, or if too many names wait. */
   find(host: string, options: LookupAllOptions): Promise<LookupAddress[]> {
     const key = JSON.stringify([host, options])
     const pending = this.#pending.get(key)
     if (pending) return pending
+    if (this.#pending.size >= MAX_PENDING) {
+      return Promise.reject(new Error(`${MAX_PENDING} names wait for their name servers: try again later`))
+    }
     const isQuick = this.#quick.has(host)
     const looked = isQuick ? this.#look(host, options) : this.#last.then(() => this.#look(host, options))
     const found = looked.finally(() => this.#pending.delete(key))

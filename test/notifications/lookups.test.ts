@@ -47,6 +47,22 @@ test('names whose servers do not answer wait for one another, and for them no na
   await Promise.all(bad)
 })
 
+test('too many names that wait are refused, and there is room again when they have ended', async () => {
+  const { find, answer, under } = resolver()
+  const waiting = Array.from({ length: 200 }, (_, n) => find(`bad${n}`))
+  await expect(find('more')).rejects.toThrow('200 names wait for their name servers: try again later')
+  for (let n = 0; n < waiting.length; n++) {
+    await settled()
+    answer(`bad${n}`)
+  }
+  await Promise.all(waiting)
+  const more = find('more')
+  await settled()
+  expect(under()).toEqual(['more'])
+  answer('more')
+  expect(await more).toHaveLength(1)
+})
+
 test('a name that was slow waits like a new one, until it is quick again', async () => {
   const { clock, find, quick, answer, under } = resolver()
   await quick('name')

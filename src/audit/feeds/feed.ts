@@ -10,8 +10,8 @@ import type { Piece, RecentRows } from './recent.ts'
 
 /** Number of rows read and sent at a time. */
 const ROWS_AT_A_TIME = 200
-/** Longest pause between two pieces while it catches up. */
-const MAX_PAUSE_MS = 20
+/** Longest pause between two pieces while it catches up: that of many receivers at a time. */
+const MAX_PAUSE_MS = 1000
 const FIRST_BACK_OFF_MS = 1000
 const MAX_BACK_OFF_MS = 15_000
 /** Time that `close` waits for pending events. */

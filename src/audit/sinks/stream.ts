@@ -136,7 +136,7 @@ class StreamCarrier implements Carrier {
     const piece = Buffer.concat(parts)
     const mark = { sequence: last.sequence, bytes: this.#sent.bytes + piece.length }
     this.#sent = mark
-    if (!this.#isWatching) void this.#watch()
+    if (!this.#isWatching) this.#watch().catch((error: Error) => this.#socket.destroy(error))
     // Not a race against the connection's end: each would leave its reactions there.
     await new Promise<void>((resolve) => {
       this.#written = resolve
